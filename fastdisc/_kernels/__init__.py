@@ -1,0 +1,140 @@
+"""The kernels' contract, the grid that every backend cuts the rows by, and the choice of a backend.
+
+Symbols and numbered equations are in EQUATIONS.md. `_numpy`, `_cython` and `_numba` have the functions of `Kernels`, with the
+same names, arguments and results, and nothing optional in them. A test holds them to it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+DTYPES = tuple(np.dtype(name) for name in ("float64", "float32", "uint8", "int8", "int16", "bool"))
+BACKENDS = ("cython", "numba", "numpy")
+
+
+class Link(IntEnum):
+    """What stands between scores and outputs; each but IDENTITY has a loss."""
+
+    IDENTITY = 0
+    LOGISTIC = 1
+    SOFTMAX = 2
+
+
+class CSR(NamedTuple):
+    """Compressed rows: float64 or float32 data, int32 or int64 indices and indptr."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    n_columns: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.indptr) - 1, self.n_columns
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.data.dtype
+
+
+class Grid(NamedTuple):
+    """Rows of a block, which stays in cache while it is worked on, and of a chunk, which has its own partial sums."""
+
+    block: int
+    chunk: int
+
+
+class GroupGrid(NamedTuple):
+    """Rows of a block, and the bounds of chunks of whole groups: chunk c has the groups from bounds[c] to bounds[c + 1]."""
+
+    block: int
+    bounds: np.ndarray
+
+
+class Kernels(Protocol):
+    """What a backend provides.
+
+    X is (N, d), N >= 1: an array of one of DTYPES with any strides, or CSR. r is (N,) int32: class codes, or grades from 0 up.
+    s is (N,) float64, or (1,) where one weight serves all rows. W is (K, d+1) float64, C order, the intercepts in column 0;
+    K = 1 for LOGISTIC. Products of float64 data are float64; of other dense data float32, unless a Hessian is asked for. All
+    sums beyond a block are float64. No argument is written to but where said. NaN and infinity in X reach the sums.
+    """
+
+    @staticmethod
+    def sweep(X, link: int, r, s, W, order: int, grid: Grid, n_threads: int):
+        """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33).
+
+        Returns (loss, errors, G, H): the weighted sum of losses; the weight of misclassified rows; for order >= 1 the gradient
+        (K, d+1); for order 2 the Hessian (K (d+1), K (d+1)), else None. With order 0 what stands in G means nothing.
+        """
+
+    @staticmethod
+    def outputs(X, link: int, W, grid: Grid, n_threads: int):
+        """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite.
+
+        Returns ((N, K) float64, bool).
+        """
+
+    @staticmethod
+    def perceptron(X, r, s, W, eta: float):
+        """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes.
+
+        K = 1: a mistake is a score not strictly on the row's side of 0. K > 1: a mistake is another class that scores no less
+        than the row's own; the best such class (the first of equals) loses what the row's own gains. Rows of weight 0 count
+        for nothing.
+        """
+
+    @staticmethod
+    def rank_pairs(X, pairs, s, w, eta: float, margin: float):
+        """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates.
+
+        pairs is (P, 2) int64, s is (P,) or (1,), w is (d,).
+        """
+
+    @staticmethod
+    def rank_sweep(X, r, s, starts, w, margin: float, grid: GroupGrid, n_threads: int):
+        """Error, active pairs and subgradient over all ordered pairs within groups: (10.46)-(10.48).
+
+        Group g has the rows from starts[g] to starts[g + 1]; starts is int64. A pair (u, v) with r_u > r_v weighs s_u s_v and is
+        active while z_v - z_u + margin > 0. Returns (error, weight of active pairs, subgradient (d,)).
+        """
+
+
+# A chunk's sums are written once and read once more to be added up. With this many chunks the cost of that stays small beside
+# the sweep, and 16 threads still find work for the last tenth of it.
+CHUNKS = 64
+L1, L2 = 32 * 1024, 256 * 1024
+
+
+def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stored: int | None = None) -> Grid:
+    """The blocks and chunks for data of this shape: a matter of shapes alone, never of threads.
+
+    `stored` is the number of stored values of sparse data.
+    """
+    n, d = shape
+    # One weight row: a block in L1 is read twice at no cost. More of them: longer blocks, which spread the work on G.
+    rows = (L1 if K == 1 else L2) // max(1, d * itemsize)
+    block = min(256, max(16, rows // 8 * 8))
+    size = K * (d + 1) + (K * (K + 1) // 2 * (d + 1) ** 2 if order == 2 else 0)
+    work = (n * d if stored is None else stored) * K * (d * K if order == 2 and stored is None else 1)
+    chunks = int(np.clip(work // (4 * size), 4, CHUNKS))
+    chunk = -(-n // chunks)
+    return Grid(block, -(-chunk // block) * block)
+
+
+def group_grid(starts: np.ndarray, d: int) -> GroupGrid:
+    """Chunks of whole groups, each with about the same number of rows."""
+    n = starts[-1]
+    bounds = np.unique(np.searchsorted(starts, np.linspace(0, n, CHUNKS + 1).astype(np.int64)))
+    return GroupGrid(grid((n, d), 8).block, bounds)
+
+
+def load(name: str) -> Kernels:
+    """The module of a backend; ImportError says why it is missing."""
+    if name not in BACKENDS:
+        raise ValueError(f"backend must be 'auto' or one of {', '.join(map(repr, BACKENDS))}, got {name!r}")
+    return importlib.import_module(f"{__name__}._{name}")

@@ -1,0 +1,44 @@
+"""The compiled kernels, in the build for the best SIMD level that this CPU has; FASTDISC_SIMD=baseline|v3|v4 forces one."""
+
+import importlib
+import os
+
+# What GCC's -march=x86-64-v3 and -v4 take for granted, in NumPy's names for CPU features.
+NEEDS = {
+    "v4": ("AVX512F", "AVX512CD", "AVX512_SKX"),
+    "v3": ("AVX2", "FMA3", "F16C"),
+    "baseline": (),
+}
+
+
+def _features() -> dict[str, bool]:
+    try:
+        from numpy._core._multiarray_umath import __cpu_features__
+    except ImportError:
+        return {}
+    return __cpu_features__
+
+
+def _choose() -> str:
+    forced = os.environ.get("FASTDISC_SIMD")
+    if forced and forced not in NEEDS:
+        raise ImportError(f"FASTDISC_SIMD must be one of {', '.join(NEEDS)}, got {forced!r}")
+    has = _features()
+    for level, needs in NEEDS.items():
+        able = all(has.get(feature, False) for feature in needs)
+        if forced == level and not able:
+            raise ImportError(f"FASTDISC_SIMD={forced}: this CPU lacks {', '.join(f for f in needs if not has.get(f, False))}")
+        if (forced or level) == level and able and importlib.util.find_spec(f"{__name__}.{level}"):
+            return level
+    raise ImportError(f"the compiled kernels ({forced or 'baseline'}) are not there: 'pip install .' builds them")
+
+
+SIMD = _choose()
+_module = importlib.import_module(f"{__name__}.{SIMD}")
+
+sweep = _module.sweep
+outputs = _module.outputs
+perceptron = _module.perceptron
+rank_pairs = _module.rank_pairs
+rank_sweep = _module.rank_sweep
+openmp_threads = _module.openmp_threads

@@ -1,0 +1,353 @@
+"""The kernels, compiled ahead of time: this source is built once for each SIMD level (baseline.pyx, v3.pyx, v4.pyx).
+
+A sweep cuts the rows into chunks, and a chunk into blocks that stay in cache. Chunks are dealt to threads as they come, each
+writes its own partial sums, and those are added in the order of the chunks: the same bits on any number of threads.
+The contract of the functions is in fastdisc/_kernels/__init__.py.
+"""
+cimport numpy as cnp
+from cython.parallel cimport parallel, prange, threadid
+from libc.math cimport isfinite
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memcpy, memset
+from libcpp.algorithm cimport sort
+from libcpp.pair cimport pair
+
+import numpy as np
+
+cnp.import_array()
+
+cdef extern from *:
+    """
+    #ifdef _OPENMP
+    #include <omp.h>
+    #define FASTDISC_THREADS omp_get_max_threads()
+    #else
+    #define FASTDISC_THREADS 0
+    #endif
+    """
+    int FASTDISC_THREADS
+
+cdef enum Link:
+    IDENTITY
+    LOGISTIC
+    SOFTMAX
+
+include "rows.pxi"
+include "links.pxi"
+include "rank.pxi"
+
+
+def openmp_threads():
+    """Threads that OpenMP would use now; 0 without OpenMP."""
+    return FASTDISC_THREADS
+
+
+cdef object aligned(Py_ssize_t rows, Py_ssize_t columns):
+    """Zeros, (rows, columns) float64, each row on a cache line of its own."""
+    cdef Py_ssize_t padded = (columns + 7) // 8 * 8
+    buffer = np.zeros(rows * padded + 8)
+    start = (-buffer.ctypes.data % 64) // 8
+    return buffer[start:start + rows * padded].reshape(rows, padded)
+
+
+cdef object lay_out(const Plan* plan, object W):
+    """W[:, 1:] in the layout's own order, in the type of the products."""
+    flat = aligned(1, room(plan))[0]
+    if plan.single:
+        flat = flat.view(np.float32)
+    flat[place(plan)] = W[:, 1:]
+    return flat
+
+
+# What one chunk needs beside the plan: pointers that all threads share.
+cdef struct Job:
+    Plan plan
+    int link, order
+    const int32_t* r
+    const double* s
+    Py_ssize_t step          # of s: 0 where one weight serves all rows
+    const void* W            # in the layout's own order, in the type of the products
+    const double* w0
+    Py_ssize_t ldp           # columns of a Hessian block
+
+
+cdef Py_ssize_t workspace(const Job* job) noexcept nogil:
+    """Numbers of a thread's buffers, as sweep_chunk lays them out."""
+    cdef Py_ssize_t b = job.plan.block, K = job.plan.K, pairs = 2 if job.order == 2 else 0
+    return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.ldp) + room(&job.plan) + K + 64
+
+
+cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, const real* marker) noexcept nogil:
+    """Sums of rows lo to hi: out = loss, errors, intercept gradient (K), G, H."""
+    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, ldp = job.ldp, size = room(&job.plan), m, i, j, k, ld = 0
+    cdef double* loss = work
+    cdef double* wrong = loss + B
+    cdef double* c = wrong + B
+    cdef double* Y = c + B                                        # (K, B) outputs
+    cdef double* P = Y + K * B                                    # (B, ldp) rows with the constant behind
+    cdef double* Q = P + (B * ldp if job.order == 2 else 0)       # (B, ldp) the same times c
+    cdef real* s = <real*>(Q + (B * ldp if job.order == 2 else 0))
+    cdef real* Z = s + B                                          # (K, B) scores, then errors
+    cdef real* more = Z + K * B                                   # (4, B) of the softmax
+    cdef real* w0 = more + 4 * B
+    cdef real* G = w0 + (K + 7) // 8 * 8                          # sums of a block where products are float32
+    cdef real* buffer = G + (0 if real is double else (size + 7) // 8 * 8)
+    cdef double* g = out + 2 + K
+    cdef double* H = g + size
+    cdef const real* x
+    if real is double:
+        G = g
+    for k in range(K):
+        w0[k] = <real>job.w0[k]
+    for i in range(B):
+        s[i] = <real>job.s[0]
+    while lo < hi:
+        m = min(B, hi - lo)
+        x = fetch(&job.plan, lo, m, buffer, &ld)
+        score(&job.plan, lo, m, x, ld, <const real*>job.W, w0, Z)
+        if job.step:
+            for i in range(m):
+                s[i] = <real>job.s[lo + i]
+        prefetch(x + m * ld, AHEAD)
+        if job.link == LOGISTIC:
+            link_logistic(Z, job.r + lo, s, m, loss, wrong)
+        else:
+            link_softmax(Z, B, K, job.r + lo, s, m, loss, wrong, Y if job.order == 2 else NULL, more)
+        out[0] += sum(loss, m)
+        out[1] += sum(wrong, m)
+        if job.order:
+            for k in range(K):
+                out[2 + k] += sum(Z + k * B, m)
+            accumulate(&job.plan, lo, m, x, ld, Z, G)
+            if real is float:
+                for i in range(size):
+                    g[i] += G[i]
+                    G[i] = 0
+        if job.order == 2:
+            if real is double:
+                hessian(job, lo, m, s, Z, Y, c, P, Q, H)
+        lo += m
+
+
+cdef void hessian(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* s, const double* E, const double* Y, double* c,
+                  double* P, double* Q, double* H) noexcept nogil:
+    """H_jk += sum_i c_jk,i [x_i 1][x_i 1]', a block for each pair of classes j <= k   (seed E; 10.32)"""
+    cdef Py_ssize_t ldp = job.ldp, K = job.plan.K, i, j, k
+    if not job.plan.rows.csr:
+        load(&job.plan.rows, lo, m, P, ldp)
+        for i in range(m):
+            P[i * ldp + job.plan.rows.d] = 1
+    for j in range(K):
+        for k in range(j, K):
+            curvature(job.link, j, k, E, Y, job.plan.block, s, m, c)
+            if job.plan.rows.csr:
+                gram_csr(&job.plan, lo, m, c, H, ldp)
+            else:
+                scale_rows(P, c, m, ldp, Q)
+                gram(Q, P, ldp, m, H)
+            H += ldp * ldp
+
+
+def sweep(X, int link, r, s, W, int order, grid, int n_threads):
+    """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
+    cdef Job job
+    cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size, pairs
+    job.plan = make_plan(X, K, block, order < 2)
+    job.link, job.order = link, order
+    cdef const int32_t[::1] r_ = r
+    cdef const double[::1] s_ = s
+    n = job.plan.rows.n
+    job.r, job.s, job.step = &r_[0], &s_[0], s_.shape[0] > 1
+    laid = lay_out(&job.plan, W)
+    w0 = np.ascontiguousarray(W[:, 0])
+    job.W, job.w0 = cnp.PyArray_DATA(laid), <const double*>cnp.PyArray_DATA(w0)
+    cdef Py_ssize_t D = job.plan.rows.d + 1
+    job.ldp = D if job.plan.rows.csr else (D + 7) // 8 * 8
+    pairs = K * (K + 1) // 2 if order == 2 else 0
+    size = room(&job.plan)
+    cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
+    cdef int threads = max(1, min(n_threads, chunks))
+    cdef double[:, ::1] part = aligned(chunks, 2 + K + size + pairs * job.ldp * job.ldp)
+    cdef double[:, ::1] work = aligned(threads, workspace(&job))
+    with nogil, parallel(num_threads=threads):
+        for c in prange(chunks, schedule="dynamic", chunksize=1):
+            if job.plan.single:
+                sweep_chunk(&job, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const float*>NULL)
+            else:
+                sweep_chunk(&job, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const double*>NULL)
+    total = np.asarray(part).sum(axis=0)
+    G = np.empty((K, D))  # (K, d+1)
+    G[:, 0] = total[2:2 + K]
+    G[:, 1:] = total[2 + K:][place(&job.plan)]
+    H = unfold(total[2 + K + size:], K, D, job.ldp) if order == 2 else None
+    return total[0], total[1], G, H
+
+
+cdef object unfold(triangles, Py_ssize_t K, Py_ssize_t D, Py_ssize_t ldp):
+    """The full (K (d+1), K (d+1)) Hessian from its K (K+1) / 2 blocks, each an upper triangle with the constant behind."""
+    H = np.empty((K, D, K, D))
+    blocks = triangles[:K * (K + 1) // 2 * ldp * ldp].reshape(-1, ldp, ldp)
+    pairs = [(j, k) for j in range(K) for k in range(j, K)]
+    for block, (j, k) in zip(blocks, pairs):
+        upper = np.triu(block[:D, :D])
+        H[j, :, k, :] = H[k, :, j, :] = np.roll(upper + np.triu(upper, 1).T, 1, axis=(0, 1))
+    return H.reshape(K * D, K * D)
+
+
+cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, double* check, const real* marker) noexcept nogil:
+    """Scores, or outputs, of rows lo to hi into out (n, K); their sum shows whether all scores are finite."""
+    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, m, i, k, ld = 0
+    cdef real* Z = <real*>work
+    cdef real* more = Z + K * B
+    cdef real* w0 = more + 4 * B
+    cdef real* buffer = w0 + (K + 7) // 8 * 8
+    cdef const real* x
+    for k in range(K):
+        w0[k] = <real>job.w0[k]
+    while lo < hi:
+        m = min(B, hi - lo)
+        x = fetch(&job.plan, lo, m, buffer, &ld)
+        score(&job.plan, lo, m, x, ld, <const real*>job.W, w0, Z)
+        for k in range(K):
+            check[0] += sum(Z + k * B, m)
+        if job.link == LOGISTIC:
+            for i in range(m):
+                Z[i] = sigmoid(Z[i])
+        elif job.link == SOFTMAX:
+            softmax_rows(Z, B, K, m, more, more + B, more + 2 * B)
+            for k in range(K):
+                for i in range(m):
+                    Z[k * B + i] /= more[B + i]
+        for k in range(K):
+            for i in range(m):
+                out[(lo + i) * K + k] = Z[k * B + i]
+        lo += m
+
+
+def outputs(X, int link, W, grid, int n_threads):
+    """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
+    cdef Job job
+    cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c
+    job.plan = make_plan(X, K, block, True)
+    job.link, job.order, job.ldp = link, 0, 0
+    n = job.plan.rows.n
+    laid = lay_out(&job.plan, W)
+    w0 = np.ascontiguousarray(W[:, 0])
+    job.W, job.w0 = cnp.PyArray_DATA(laid), <const double*>cnp.PyArray_DATA(w0)
+    cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
+    cdef int threads = max(1, min(n_threads, chunks))
+    result = np.empty((n, K))  # (N, K)
+    cdef double[:, ::1] out = result
+    cdef double[:, ::1] work = aligned(threads, workspace(&job))
+    cdef double[::1] check = np.zeros(chunks)
+    with nogil, parallel(num_threads=threads):
+        for c in prange(chunks, schedule="dynamic", chunksize=1):
+            if job.plan.single:
+                outputs_chunk(&job, c * chunk, min(n, c * chunk + chunk), &out[0, 0], &work[threadid(), 0], &check[c], <const float*>NULL)
+            else:
+                outputs_chunk(&job, c * chunk, min(n, c * chunk + chunk), &out[0, 0], &work[threadid(), 0], &check[c], <const double*>NULL)
+    return result, bool(np.isfinite(np.asarray(check)).all())
+
+
+cdef Py_ssize_t rival(const double* z, Py_ssize_t K, Py_ssize_t own) noexcept nogil:
+    """The best class other than one's own; the first of equals."""
+    cdef Py_ssize_t k, best = 1 if own == 0 else 0
+    for k in range(K):
+        if k != own and z[k] > z[best]:
+            best = k
+    return best
+
+
+cdef void add_row(const Plan* plan, Py_ssize_t t, const double* x, double a, Py_ssize_t k, double* W, double* w0) noexcept nogil:
+    """w_k += a [1 x_t]"""
+    cdef Py_ssize_t u, end
+    w0[k] += a
+    if not plan.rows.csr:
+        axpy(x, a, plan.width, W + k * plan.ldw)
+        return
+    u, end = at(plan.rows.indptr, plan.rows.wide, t), at(plan.rows.indptr, plan.rows.wide, t + 1)
+    for u in range(u, end):
+        W[at(plan.rows.indices, plan.rows.wide, u) * plan.K + k] += a * value(plan.rows.data, plan.rows.kind == F32, u)
+
+
+def perceptron(X, r, s, W, double eta):
+    """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes."""
+    cdef Plan plan = make_plan(X, W.shape[0], 1, False)
+    cdef const int32_t[::1] r_ = r
+    cdef const double[::1] s_ = s
+    cdef Py_ssize_t step = s_.shape[0] > 1, K = plan.K, t, k, ld = 0, mistakes = 0
+    laid = lay_out(&plan, W)
+    bias = np.array(W[:, 0])
+    buffers = aligned(2, max(plan.ldw, K))
+    cdef double[::1] w = laid, w0 = bias, row = buffers[0], z = buffers[1]
+    cdef double a
+    cdef const double* x
+    with nogil:
+        for t in range(plan.rows.n):
+            x = fetch(&plan, t, 1, &row[0], &ld)
+            score(&plan, t, 1, x, ld, &w[0], &w0[0], &z[0])
+            a = eta * s_[t * step]
+            if K == 1:
+                if (z[0] <= 0) if r_[t] > 0 else (z[0] >= 0):
+                    mistakes += a != 0
+                    add_row(&plan, t, x, a if r_[t] > 0 else -a, 0, &w[0], &w0[0])
+            else:
+                k = rival(&z[0], K, r_[t])
+                if z[k] >= z[r_[t]]:
+                    mistakes += a != 0
+                    add_row(&plan, t, x, a, r_[t], &w[0], &w0[0])
+                    add_row(&plan, t, x, -a, k, &w[0], &w0[0])
+    W[:, 0] = bias
+    W[:, 1:] = laid[place(&plan)]
+    return mistakes
+
+
+def rank_pairs(X, pairs, s, w, double eta, double margin):
+    """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
+    cdef Plan plan = make_plan(X, 1, 1, False)
+    cdef const int64_t[:, ::1] pairs_ = pairs
+    cdef const double[::1] s_ = s
+    cdef Py_ssize_t step = s_.shape[0] > 1, t, ld = 0, updates = 0
+    laid = lay_out(&plan, np.concatenate([[0.0], w])[None, :])
+    buffers = aligned(2, plan.ldw)
+    cdef double[::1] weights = laid, row_u = buffers[0], row_v = buffers[1]
+    cdef double nought = 0, unused = 0, zu, zv, a
+    cdef const double* xu
+    cdef const double* xv
+    with nogil:
+        for t in range(pairs_.shape[0]):
+            xu = fetch(&plan, pairs_[t, 0], 1, &row_u[0], &ld)
+            xv = fetch(&plan, pairs_[t, 1], 1, &row_v[0], &ld)
+            score(&plan, pairs_[t, 0], 1, xu, ld, &weights[0], &nought, &zu)
+            score(&plan, pairs_[t, 1], 1, xv, ld, &weights[0], &nought, &zv)
+            if (zv - zu) + margin > 0:
+                a = eta * s_[t * step]
+                updates += a != 0
+                add_row(&plan, pairs_[t, 0], xu, a, 0, &weights[0], &unused)
+                add_row(&plan, pairs_[t, 1], xv, -a, 0, &weights[0], &unused)
+    w[:] = laid[place(&plan)][0]
+    return updates
+
+
+def rank_sweep(X, r, s, starts, w, double margin, grid, int n_threads):
+    """Error, active pairs and subgradient over all ordered pairs within groups: (10.46)-(10.48)."""
+    cdef Plan plan = make_plan(X, 1, grid[0], False)
+    cdef const int32_t[::1] r_ = r
+    cdef const double[::1] s_ = s
+    cdef const int64_t[::1] starts_ = starts
+    cdef Py_ssize_t size = room(&plan), c
+    bounds = np.asarray(grid[1], dtype=np.int64)   # a chunk is some whole groups
+    cdef const int64_t[::1] bounds_ = bounds
+    cdef Py_ssize_t chunks = bounds_.shape[0] - 1
+    cdef int threads = max(1, min(n_threads, chunks))
+    laid = lay_out(&plan, np.concatenate([[0.0], w])[None, :])
+    cdef double[::1] weights = laid
+    cdef Py_ssize_t longest = np.diff(starts).max(), grades = r.max() + 1
+    cdef double[:, ::1] part = aligned(chunks, 2 + size)
+    cdef double[:, ::1] work = aligned(threads, plan.block * plan.ldw * (not plan.rows.csr) + 5 * longest + grades + 1 + 8)
+    with nogil, parallel(num_threads=threads):
+        for c in prange(chunks, schedule="dynamic", chunksize=1):
+            rank_chunk(&plan, &r_[0], &s_[0], s_.shape[0] > 1, &starts_[0], bounds_[c], bounds_[c + 1], longest, grades,
+                       &weights[0], margin, &part[c, 0], &work[threadid(), 0])
+    total = np.asarray(part).sum(axis=0)
+    return total[0], total[1], total[2:][place(&plan)][0]

@@ -1,0 +1,168 @@
+# Links: from scores to errors, losses and curvatures, one function a loss. Plain loops over a block that the compiler turns
+# into SIMD code. exp and log are short polynomials (interpolated at Chebyshev nodes): a call of libm's exp for each row takes
+# longer than all the rest of the sweep at d = 28, and these give the same bits with every compiler and on every platform.
+
+cdef inline double as_double(int64_t a) noexcept nogil:
+    cdef double x
+    memcpy(&x, &a, 8)
+    return x
+
+
+cdef inline int64_t double_bits(double x) noexcept nogil:
+    cdef int64_t a
+    memcpy(&a, &x, 8)
+    return a
+
+
+cdef inline float as_float(int32_t a) noexcept nogil:
+    cdef float x
+    memcpy(&x, &a, 4)
+    return x
+
+
+cdef inline int32_t float_bits(float x) noexcept nogil:
+    cdef int32_t a
+    memcpy(&a, &x, 4)
+    return a
+
+
+cdef inline real exp_(real x) noexcept nogil:
+    """exp(x) for x <= 0 to 1.5 ulp; 0 below the smallest normal number; NaN stays NaN.
+
+    x = n log 2 + r with |r| <= log(2) / 2; n is rounded, and its bits are had, by adding 1.5 * 2^(digits of the fraction).
+    """
+    cdef double t, n, r, q
+    cdef float tf, nf, rf, qf
+    if real is double:
+        t = x * 1.4426950408889634 + 6755399441055744.0
+        n = t - 6755399441055744.0
+        r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
+        # pairs of terms first: the chain of dependent operations is half as long as Horner's
+        q = (((2.510038549551032e-08 * r + 2.7620088445409746e-07) * (r * r) + (2.7557268459997064e-06 * r + 2.4801521295954376e-05))
+             * ((r * r) * (r * r))
+             + ((1.9841269863053618e-04 * r + 1.3888888917213717e-03) * (r * r) + (8.333333333330062e-03 * r + 4.166666666662413e-02)))
+        q = q * (r * r) + (0.16666666666666669 * r + 0.5)
+        return as_double(double_bits(q * (r * r) + r + 1) + (double_bits(t) << 52)) if not x < -708 else 0
+    else:
+        tf = x * <float>1.44269504 + <float>12582912.0
+        nf = tf - <float>12582912.0
+        rf = (x - nf * <float>0.693145752) - nf * <float>1.42860677e-6
+        qf = ((<float>1.3926183587713494e-03 * rf + <float>8.363179052722578e-03) * (rf * rf)
+              + (<float>4.1666554617204574e-02 * rf + <float>1.6666576989698775e-01)) * rf + <float>0.5
+        return as_float(float_bits(qf * (rf * rf) + rf + 1) + (float_bits(tf) << 23)) if not x < -87 else 0
+
+
+cdef inline real log1p_ratio(real f) noexcept nogil:
+    """log(1 + u) for 0 <= u <= 1 to 2 ulp, from f = u / (2 + u): 2 atanh(f)"""
+    cdef double g, q
+    cdef float gf, qf
+    if real is double:
+        g = f * f
+        q = (((0.1687070066109721 * g + 0.10322669270499082) * (g * g) + (0.135023424717571 * g + 0.15373274876358003)) * (g * g)
+             + (0.18182261108419745 * g + 0.22222212557929713)) * (g * g) + (0.2857142867666099 * g + 0.39999999999560126)
+        return 2 * f + f * g * (q * g + 0.6666666666666697)
+    else:
+        gf = f * f
+        qf = (<float>0.2685149802283715 * gf + <float>0.2823661980531048) * (gf * gf) + (<float>0.40007560644911205 * gf + <float>0.6666664033669923)
+        return 2 * f + f * gf * qf
+
+
+cdef inline real log_(real x) noexcept nogil:
+    """log(x) for x >= 1: the exponent's share and log1p of the fraction."""
+    cdef int64_t a
+    cdef int32_t b
+    cdef real m
+    if real is double:
+        a = double_bits(x)
+        m = as_double((a & <int64_t>0xFFFFFFFFFFFFF) | <int64_t>0x3FF0000000000000)
+        return ((as_double((a >> 52) | <int64_t>0x4330000000000000) - 4503599627371519.0) * 0.69314718055994531
+                + log1p_ratio((m - 1) / (m + 1)))
+    else:
+        b = float_bits(x)
+        m = as_float((b & 0x7FFFFF) | 0x3F800000)
+        return ((as_float((b >> 23) | 0x4B000000) - <float>8388735.0) * <float>0.693147181
+                + log1p_ratio((m - 1) / (m + 1)))
+
+
+cdef inline real sigmoid(real z) noexcept nogil:
+    """sigmoid(z) = 1 / (1 + exp(-z))   (10.15)"""
+    cdef real u = exp_(-z if z > 0 else z)
+    return (1 if z > 0 else u) / (1 + u)
+
+
+cdef void link_logistic(real* Z, const int32_t* r, const real* s, Py_ssize_t m, double* loss, double* wrong) noexcept nogil:
+    """z -> e = s (y - r), with s times the cross-entropy (10.23)"""
+    cdef Py_ssize_t i
+    cdef real z, u, v, q, near, far, y, t
+    for i in range(m):
+        z = Z[i]
+        u = exp_(-z if z > 0 else z)
+        v = 1 / ((1 + u) * (2 + u))                 # one division for both quotients
+        q = v * (2 + u)
+        near, far = s[i] * q, s[i] * u * q          # s times the output of the class on z's side, and of the other
+        y = near if z > 0 else far
+        t = far if z > 0 else near
+        loss[i] = s[i] * (log1p_ratio(u * (1 + u) * v) + (0 if (z > 0) == (r[i] > 0) else (z if z > 0 else -z)))
+        wrong[i] = s[i] * ((z > 0) != (r[i] > 0))
+        Z[i] = -t if r[i] > 0 else y
+
+
+cdef void softmax_rows(real* Z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t m, real* top, real* total, real* best) noexcept nogil:
+    """z_k -> exp(z_k - max), its sum over k, and the first k of the maximum   (10.29)"""
+    cdef Py_ssize_t i, k
+    cdef real z
+    cdef bint more
+    for i in range(m):
+        top[i], total[i], best[i] = Z[i], 0, 0
+    for k in range(1, K):
+        for i in range(m):
+            z = Z[k * ldz + i]
+            more = z > top[i]
+            best[i] = k if more else best[i]
+            top[i] = z if more else top[i]
+    for k in range(K):
+        for i in range(m):
+            z = exp_(Z[k * ldz + i] - top[i])
+            Z[k * ldz + i] = z
+            total[i] += z
+
+
+cdef void link_softmax(real* Z, Py_ssize_t ldz, Py_ssize_t K, const int32_t* r, const real* s, Py_ssize_t m,
+                       double* loss, double* wrong, double* Y, real* work) noexcept nogil:
+    """z_k -> e_k = s (y_k - r_k), with s times the cross-entropy (10.31); keeps y_k for the curvature (10.32)"""
+    cdef real* top = work
+    cdef real* total = work + ldz
+    cdef real* best = work + 2 * ldz
+    cdef real* own = work + 3 * ldz
+    cdef Py_ssize_t i, k
+    for i in range(m):
+        own[i] = Z[r[i] * ldz + i]
+    softmax_rows(Z, ldz, K, m, top, total, best)
+    for i in range(m):
+        loss[i] = s[i] * (log_(total[i]) + (top[i] - own[i]))
+        wrong[i] = s[i] * (best[i] != r[i])
+        total[i] = 1 / total[i]
+    if Y != NULL:
+        for k in range(K):
+            for i in range(m):
+                Y[k * ldz + i] = Z[k * ldz + i] * total[i]
+    for k in range(K):
+        for i in range(m):
+            Z[k * ldz + i] *= s[i] * total[i]
+    for i in range(m):
+        Z[r[i] * ldz + i] -= s[i]
+
+
+cdef void curvature(int link, Py_ssize_t j, Py_ssize_t k, const double* E, const double* Y, Py_ssize_t ldz, const double* s, Py_ssize_t m,
+                    double* c) noexcept nogil:
+    """c = s y_j (delta_jk - y_k)   (10.32); for one sigmoid |e| (1 - |e| / s), which is s y (1 - y)"""
+    cdef Py_ssize_t i
+    if link == LOGISTIC:
+        for i in range(m):
+            c[i] = abs(E[i]) * (1 - abs(E[i]) / s[i]) if s[i] > 0 else 0
+    elif j == k:
+        for i in range(m):
+            c[i] = s[i] * Y[j * ldz + i] * (1 - Y[j * ldz + i])
+    else:
+        for i in range(m):
+            c[i] = -s[i] * Y[j * ldz + i] * Y[k * ldz + i]

@@ -1,0 +1,251 @@
+# Rows of X without Python, and the two layouts: dense (any strides, five element types) and CSR (32- and 64-bit indices).
+# A layout is `score` and `accumulate`; the online kernels use the same two on one row at a time.
+
+cdef extern from "tiles.h" namespace "tiles" nogil:
+    Py_ssize_t lanes[T]()
+    void convert[S, T](const S* p, Py_ssize_t row, Py_ssize_t col, Py_ssize_t m, Py_ssize_t d, T* out, Py_ssize_t ld)
+    void scale_rows(const double* P, const double* c, Py_ssize_t m, Py_ssize_t ld, double* Q)
+    double sum[T](const T* a, Py_ssize_t n)
+    T dot[T](const T* x, const T* w, Py_ssize_t d)
+    void axpy[T](const T* x, T a, Py_ssize_t d, T* w)
+    void dot4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, Py_ssize_t d, T* z)
+    void dot4x2[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, const T* u, Py_ssize_t d, T* zw, T* zu)
+    void axpy4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* e, Py_ssize_t d, T* g)
+    void prefetch[T](const T* x, Py_ssize_t n)
+    void outer[T](const T* x, Py_ssize_t ld, Py_ssize_t m, Py_ssize_t d, const T* e, Py_ssize_t lde, Py_ssize_t K, T* g, Py_ssize_t ldg)
+    void gram(const double* C, const double* P, Py_ssize_t ld, Py_ssize_t m, double* H)
+
+cdef enum:
+    AHEAD = 128   # numbers asked for before the link; a row for each group of four follows during accumulate
+
+ctypedef fused real:
+    float
+    double
+
+cdef enum Kind:
+    F64
+    F32
+    U8
+    I8
+    I16
+
+cdef struct Rows:
+    const char* data        # dense: element (0, 0); CSR: the stored values
+    const void* indices     # CSR: column of each value
+    const void* indptr      # CSR: where each row begins
+    Py_ssize_t n, d
+    Py_ssize_t row, col     # dense: bytes from a row, a column, to the next
+    Kind kind
+    bint csr, wide          # compressed rows; with 64-bit indices
+
+# How one call reads the rows: W and G are kept in the layout's own order, so that the inner loops run over memory in sequence.
+cdef struct Plan:
+    Rows rows
+    Py_ssize_t K, block
+    Py_ssize_t width        # dense: columns that the tiles read, d or d padded to whole vectors
+    Py_ssize_t ldw          # dense: length of a weight row
+    bint single             # float32 products
+    bint direct             # rows are read where they are; else each block is first converted into a padded buffer
+
+
+cdef Rows open_rows(object X):
+    cdef Rows rows
+    cdef cnp.ndarray values, indices, indptr
+    memset(&rows, 0, sizeof(Rows))
+    rows.csr = isinstance(X, tuple)
+    if rows.csr:
+        values, indices, indptr, d = X
+        rows.n = indptr.shape[0] - 1
+        rows.d = d
+        rows.indices = cnp.PyArray_DATA(indices)
+        rows.indptr = cnp.PyArray_DATA(indptr)
+        rows.wide = indices.itemsize == 8
+    else:
+        values = X
+        rows.n = values.shape[0]
+        rows.d = values.shape[1]
+        rows.row = values.strides[0]
+        rows.col = values.strides[1]
+    rows.data = <const char*>cnp.PyArray_DATA(values)
+    rows.kind = {"d": F64, "f": F32, "B": U8, "?": U8, "b": I8, "h": I16}[values.dtype.char]
+    return rows
+
+
+cdef Plan make_plan(object X, Py_ssize_t K, Py_ssize_t block, bint single):
+    cdef Plan plan
+    cdef Py_ssize_t L
+    memset(&plan, 0, sizeof(Plan))
+    plan.rows = open_rows(X)
+    plan.K = K
+    plan.block = block
+    plan.single = single and not plan.rows.csr and plan.rows.kind != F64
+    L = lanes[float]() if plan.single else lanes[double]()
+    cdef Py_ssize_t item = 4 if plan.single else 8
+    plan.direct = (not plan.rows.csr and plan.rows.kind == (F32 if plan.single else F64) and plan.rows.col == item
+                   and plan.rows.row % item == 0 and plan.rows.d >= L)
+    plan.ldw = (plan.rows.d + L - 1) // L * L
+    plan.width = plan.rows.d if plan.direct else plan.ldw
+    return plan
+
+
+cdef object place(const Plan* plan):
+    """Where (k, j) of a (K, d) matrix stands in the layout's own order: a (K, d) array of positions."""
+    cdef Py_ssize_t L = lanes[float]() if plan.single else lanes[double]()
+    cdef Py_ssize_t d = plan.rows.d, tail = plan.width % L
+    if plan.rows.csr:
+        return np.arange(d)[None, :] * plan.K + np.arange(plan.K)[:, None]
+    columns = np.arange(d)
+    if tail:
+        columns[d - tail:] += L - tail   # the last vector overlaps the one before: see tiles.h
+    return np.arange(plan.K)[:, None] * plan.ldw + columns
+
+
+cdef Py_ssize_t room(const Plan* plan) noexcept nogil:
+    """Numbers that a weight matrix takes in the layout's own order."""
+    return plan.rows.d * plan.K if plan.rows.csr else plan.ldw * plan.K
+
+
+# --- dense -----------------------------------------------------------------------------------------------------------------
+
+cdef void load(const Rows* rows, Py_ssize_t lo, Py_ssize_t m, real* out, Py_ssize_t ld) noexcept nogil:
+    """Rows lo to lo + m as `real`, each padded with zeros to ld columns."""
+    cdef const char* p = rows.data + lo * rows.row
+    if rows.kind == F64:
+        convert(<const double*>p, rows.row, rows.col, m, rows.d, out, ld)
+    elif rows.kind == F32:
+        convert(<const float*>p, rows.row, rows.col, m, rows.d, out, ld)
+    elif rows.kind == U8:
+        convert(<const uint8_t*>p, rows.row, rows.col, m, rows.d, out, ld)
+    elif rows.kind == I8:
+        convert(<const int8_t*>p, rows.row, rows.col, m, rows.d, out, ld)
+    else:
+        convert(<const int16_t*>p, rows.row, rows.col, m, rows.d, out, ld)
+
+
+cdef const real* fetch(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, real* buffer, Py_ssize_t* ld) noexcept nogil:
+    """Rows lo to lo + m in memory order, ld numbers apart: where they are, or converted into the buffer."""
+    if plan.rows.csr:
+        return buffer
+    if plan.direct:
+        ld[0] = plan.rows.row // <Py_ssize_t>sizeof(real)
+        return <const real*>(plan.rows.data + lo * plan.rows.row)
+    ld[0] = plan.ldw
+    load(&plan.rows, lo, m, buffer, plan.ldw)
+    return buffer
+
+
+cdef void score_dense(const Plan* plan, const real* x, Py_ssize_t ld, Py_ssize_t m, const real* W, real* Z) noexcept nogil:
+    cdef Py_ssize_t d = plan.width, ldw = plan.ldw, ldz = plan.block, K = plan.K, i, k, a, b, c
+    if m == 1:
+        for k in range(K):
+            Z[k * ldz] = dot(x, W + k * ldw, d)
+        return
+    for i in range(0, m, 4):   # the last rows of a block fill up their group of four by repetition; nobody reads the surplus
+        a, b, c = min(i + 1, m - 1) * ld, min(i + 2, m - 1) * ld, min(i + 3, m - 1) * ld
+        for k in range(0, K - 1, 2):
+            dot4x2(x + i * ld, x + a, x + b, x + c, W + k * ldw, W + k * ldw + ldw, d, Z + k * ldz + i, Z + k * ldz + ldz + i)
+        if K % 2:
+            dot4(x + i * ld, x + a, x + b, x + c, W + (K - 1) * ldw, d, Z + (K - 1) * ldz + i)
+
+
+cdef void accumulate_dense(const Plan* plan, const real* x, Py_ssize_t ld, Py_ssize_t m, const real* E, real* G) noexcept nogil:
+    cdef Py_ssize_t d = plan.width, i
+    if plan.K > 1:
+        outer(x, ld, m, d, E, plan.block, plan.K, G, plan.ldw)
+        return
+    for i in range(0, m - 3, 4):
+        prefetch(x + (m + i // 4) * ld + AHEAD, ld)
+        axpy4(x + i * ld, x + (i + 1) * ld, x + (i + 2) * ld, x + (i + 3) * ld, E + i, d, G)
+    for i in range(m - m % 4, m):
+        axpy(x + i * ld, E[i], d, G)
+
+
+# --- CSR: the two conversions ask for the types each time; the compiler moves the question out of the loops -------------------
+
+cdef inline Py_ssize_t at(const void* p, bint wide, Py_ssize_t t) noexcept nogil:
+    return (<const int64_t*>p)[t] if wide else (<const int32_t*>p)[t]
+
+
+cdef inline double value(const void* p, bint single, Py_ssize_t t) noexcept nogil:
+    return (<const float*>p)[t] if single else (<const double*>p)[t]
+
+
+cdef void score_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double* W, double* Z) noexcept nogil:
+    cdef Py_ssize_t K = plan.K, ldz = plan.block, i, k, t, end
+    cdef bint wide = plan.rows.wide, single = plan.rows.kind == F32
+    cdef const void* columns = plan.rows.indices
+    cdef const char* values = plan.rows.data
+    cdef const double* w
+    cdef double z, v
+    for i in range(m):
+        t, end = at(plan.rows.indptr, wide, lo + i), at(plan.rows.indptr, wide, lo + i + 1)
+        if K == 1:
+            z = 0
+            for t in range(t, end):
+                z += value(values, single, t) * W[at(columns, wide, t)]
+            Z[i] = z
+            continue
+        for k in range(K):
+            Z[k * ldz + i] = 0
+        for t in range(t, end):
+            v = value(values, single, t)
+            w = W + at(columns, wide, t) * K
+            for k in range(K):
+                Z[k * ldz + i] += v * w[k]
+
+
+cdef void accumulate_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double* E, double* G) noexcept nogil:
+    cdef Py_ssize_t K = plan.K, lde = plan.block, i, k, t, end
+    cdef bint wide = plan.rows.wide, single = plan.rows.kind == F32
+    cdef const void* columns = plan.rows.indices
+    cdef const char* values = plan.rows.data
+    cdef double* g
+    cdef double v
+    for i in range(m):
+        t, end = at(plan.rows.indptr, wide, lo + i), at(plan.rows.indptr, wide, lo + i + 1)
+        for t in range(t, end):
+            v = value(values, single, t)
+            g = G + at(columns, wide, t) * K
+            for k in range(K):
+                g[k] += v * E[k * lde + i]
+
+
+cdef void gram_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double* c, double* H, Py_ssize_t ld) noexcept nogil:
+    """H += sum_i c_i [x_i 1][x_i 1]', on and above the diagonal."""
+    cdef Py_ssize_t d = plan.rows.d, i, t, u, a, b, end
+    cdef bint wide = plan.rows.wide, single = plan.rows.kind == F32
+    cdef double v, p
+    for i in range(m):
+        H[d * ld + d] += c[i]
+        t, end = at(plan.rows.indptr, wide, lo + i), at(plan.rows.indptr, wide, lo + i + 1)
+        for t in range(t, end):
+            v = c[i] * value(plan.rows.data, single, t)
+            a = at(plan.rows.indices, wide, t)
+            H[a * ld + d] += v
+            for u in range(t, end):
+                b = at(plan.rows.indices, wide, u)
+                p = v * value(plan.rows.data, single, u)
+                H[min(a, b) * ld + max(a, b)] += 2 * p if u > t and a == b else p   # a column stored twice in one row
+
+
+# --- both ------------------------------------------------------------------------------------------------------------------
+
+cdef void score(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const real* x, Py_ssize_t ld, const real* W, const real* w0,
+                real* Z) noexcept nogil:
+    """Z[k, i] = w_k' x_i + w_k0   (10.6)"""
+    cdef Py_ssize_t i, k
+    if not plan.rows.csr:
+        score_dense(plan, x, ld, m, W, Z)
+    elif real is double:
+        score_csr(plan, lo, m, W, Z)
+    for k in range(plan.K):
+        for i in range(m):
+            Z[k * plan.block + i] += w0[k]
+
+
+cdef void accumulate(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const real* x, Py_ssize_t ld, const real* E, real* G) noexcept nogil:
+    """G[k, j] += sum_i e_ki x_ij   (10.24), (10.33)"""
+    if not plan.rows.csr:
+        accumulate_dense(plan, x, ld, m, E, G)
+    elif real is double:
+        accumulate_csr(plan, lo, m, E, G)

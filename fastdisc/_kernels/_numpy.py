@@ -1,0 +1,134 @@
+"""The reference: one readable line per equation, in float64, with whatever temporaries that takes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from . import CSR, Link
+
+
+def _float64(X):
+    """X as something that multiplies in float64."""
+    if isinstance(X, CSR):
+        return csr_array((X.data, X.indices, X.indptr), shape=X.shape).astype(np.float64)
+    return np.asarray(X, dtype=np.float64)
+
+
+def _score(X, W):
+    """z_k = w_k' x + w_k0   (10.6)"""
+    return X @ W[:, 1:].T + W[:, 0]
+
+
+def _accumulate(X, E):
+    """G = sum_t e^t [1 x^t]   (10.24), (10.33)"""
+    return np.column_stack([E.sum(axis=0), (X.T @ E).T])
+
+
+def _gram(X, c):
+    """sum_t c^t [1 x^t][1 x^t]'   (seed E)"""
+    if not isinstance(X, np.ndarray):
+        X = X.toarray()
+    X1 = np.column_stack([np.ones(len(X)), X])
+    return X1.T @ (c[:, None] * X1)
+
+
+def sigmoid(Z):
+    """y = 1 / (1 + exp(-z))   (10.15)"""
+    u = np.exp(-np.abs(Z))
+    return np.where(Z > 0, 1, u) / (1 + u)
+
+
+def softmax(Z):
+    """y_k = exp(z_k) / sum_j exp(z_j)   (10.29)"""
+    U = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return U / U.sum(axis=1, keepdims=True)
+
+
+def link_logistic(Z, r):
+    """z -> loss (10.23), prediction, error (10.24), curvature"""
+    z, y = Z[:, 0], sigmoid(Z)
+    loss = np.log1p(np.exp(-np.abs(z))) + np.where((z > 0) == (r == 1), 0, np.abs(z))
+    return loss, z > 0, y - r[:, None], lambda i, j: y[:, 0] * sigmoid(-z)
+
+
+def link_softmax(Z, r):
+    """z -> loss (10.31), prediction, error (10.33), curvature (10.32)"""
+    Y = softmax(Z)
+    R = np.eye(Z.shape[1])[r]
+    top = Z.max(axis=1)
+    loss = np.log(np.exp(Z - top[:, None]).sum(axis=1)) + (top - Z[np.arange(len(r)), r])
+    return loss, Z.argmax(axis=1), Y - R, lambda i, j: Y[:, i] * ((i == j) - Y[:, j])
+
+
+LINKS = {Link.LOGISTIC: link_logistic, Link.SOFTMAX: link_softmax}
+
+
+def sweep(X, link, r, s, W, order, grid, n_threads):
+    """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
+    X = _float64(X)
+    loss, chosen, E, curvature = LINKS[link](_score(X, W), r)
+    G = _accumulate(X, s[:, None] * E)
+    K = range(len(W))
+    H = np.block([[_gram(X, s * curvature(i, j)) for j in K] for i in K]) if order == 2 else None
+    return (s * loss).sum(), (s * (chosen != r)).sum(), G, H
+
+
+def outputs(X, link, W, grid, n_threads):
+    """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
+    Z = _score(_float64(X), W)
+    activation = {Link.IDENTITY: np.asarray, Link.LOGISTIC: sigmoid, Link.SOFTMAX: softmax}[link]
+    return activation(Z), bool(np.isfinite(Z).all())
+
+
+def _with_constant(X):
+    """[1 x^t], dense, a row at a time."""
+    X = X.toarray() if not isinstance(X, np.ndarray) else X
+    return np.column_stack([np.ones(len(X)), X])
+
+
+def perceptron(X, r, s, W, eta):
+    """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes."""
+    mistakes = 0
+    for x, own, step in zip(_with_constant(_float64(X)), r, eta * np.broadcast_to(s, len(r)), strict=True):
+        z = W @ x
+        if len(W) == 1:
+            sign = 1 if own == 1 else -1
+            if sign * z[0] <= 0:
+                mistakes += step != 0
+                W[0] += sign * step * x
+        else:
+            others = np.where(np.arange(len(W)) == own, -np.inf, z)
+            rival = others.argmax()
+            if z[rival] >= z[own]:
+                mistakes += step != 0
+                W[own] += step * x
+                W[rival] -= step * x
+    return int(mistakes)
+
+
+def rank_pairs(X, pairs, s, w, eta, margin):
+    """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
+    X = _with_constant(_float64(X))[:, 1:]
+    updates = 0
+    for (u, v), step in zip(pairs, eta * np.broadcast_to(s, len(pairs)), strict=True):
+        if (w @ X[v] - w @ X[u]) + margin > 0:
+            updates += step != 0
+            w += step * (X[u] - X[v])
+    return int(updates)
+
+
+def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):
+    """Error, active pairs and subgradient over all ordered pairs within groups: (10.46)-(10.48)."""
+    X = _float64(X)
+    z, s = X @ w, np.broadcast_to(s, len(r))
+    error, active, e = 0.0, 0.0, np.zeros(len(r))
+    for lo, hi in zip(starts[:-1], starts[1:], strict=True):
+        rows = slice(lo, hi)
+        a = z[rows][None, :] - z[rows][:, None] + margin  # a[u, v] = z_v - z_u + margin
+        pair = (r[rows][:, None] > r[rows][None, :]) & (a > 0)
+        P = np.where(pair, s[rows][:, None] * s[rows][None, :], 0)
+        error += (P * a).sum()
+        active += P.sum()
+        e[rows] = P.sum(axis=0) - P.sum(axis=1)
+    return error, active, X.T @ e
