@@ -117,8 +117,9 @@ def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stor
     """
     n, d = shape
     # One weight row: a block in L1 is read twice at no cost. More of them: longer blocks, which spread the work on G.
-    rows = (L1 if K == 1 else L2) // max(1, d * itemsize)
-    block = min(256, max(16, rows // 8 * 8))
+    # A Hessian needs a scaled copy of the block beside it.
+    rows = (L1 // max(1, order) if K == 1 or order == 2 else L2) // max(1, d * itemsize)
+    block = min(256, max(16, rows // 16 * 16))
     size = K * (d + 1) + (K * (K + 1) // 2 * (d + 1) ** 2 if order == 2 else 0)
     work = (n * d if stored is None else stored) * K * (d * K if order == 2 and stored is None else 1)
     chunks = int(np.clip(work // (4 * size), 4, CHUNKS))

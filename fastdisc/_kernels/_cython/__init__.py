@@ -1,6 +1,6 @@
 """The compiled kernels, in the build for the best SIMD level that this CPU has; FASTDISC_SIMD=baseline|v3|v4 forces one."""
 
-import importlib
+import importlib.util
 import os
 
 # What GCC's -march=x86-64-v3 and -v4 take for granted, in NumPy's names for CPU features.

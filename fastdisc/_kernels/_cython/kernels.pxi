@@ -68,25 +68,25 @@ cdef struct Job:
     Py_ssize_t step          # of s: 0 where one weight serves all rows
     const void* W            # in the layout's own order, in the type of the products
     const double* w0
-    Py_ssize_t ldp           # columns of a Hessian block
+    Py_ssize_t D             # columns of a Hessian block: d, for dense rows padded to whole vectors
 
 
 cdef Py_ssize_t workspace(const Job* job) noexcept nogil:
     """Numbers of a thread's buffers, as sweep_chunk lays them out."""
     cdef Py_ssize_t b = job.plan.block, K = job.plan.K, pairs = 2 if job.order == 2 else 0
-    return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.ldp) + room(&job.plan) + K + 64
+    return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.D) + room(&job.plan) + K + 64
 
 
 cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, const real* marker) noexcept nogil:
     """Sums of rows lo to hi: out = loss, errors, intercept gradient (K), G, H."""
-    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, ldp = job.ldp, size = room(&job.plan), m, i, j, k, ld = 0
+    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, D = job.D, size = room(&job.plan), m, i, k, ld = 0
     cdef double* loss = work
     cdef double* wrong = loss + B
     cdef double* c = wrong + B
     cdef double* Y = c + B                                        # (K, B) outputs
-    cdef double* P = Y + K * B                                    # (B, ldp) rows with the constant behind
-    cdef double* Q = P + (B * ldp if job.order == 2 else 0)       # (B, ldp) the same times c
-    cdef real* s = <real*>(Q + (B * ldp if job.order == 2 else 0))
+    cdef double* P = Y + K * B                                    # (B, D) rows, padded
+    cdef double* Q = P + (B * D if job.order == 2 else 0)       # (B, D) the same times c
+    cdef real* s = <real*>(Q + (B * D if job.order == 2 else 0))
     cdef real* Z = s + B                                          # (K, B) scores, then errors
     cdef real* more = Z + K * B                                   # (4, B) of the softmax
     cdef real* w0 = more + 4 * B
@@ -125,27 +125,30 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
                     G[i] = 0
         if job.order == 2:
             if real is double:
-                hessian(job, lo, m, s, Z, Y, c, P, Q, H)
+                hessian(job, lo, m, x, ld, s, Z, Y, c, P, Q, H)
         lo += m
 
 
-cdef void hessian(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* s, const double* E, const double* Y, double* c,
-                  double* P, double* Q, double* H) noexcept nogil:
-    """H_jk += sum_i c_jk,i [x_i 1][x_i 1]', a block for each pair of classes j <= k   (seed E; 10.32)"""
-    cdef Py_ssize_t ldp = job.ldp, K = job.plan.K, i, j, k
-    if not job.plan.rows.csr:
-        load(&job.plan.rows, lo, m, P, ldp)
-        for i in range(m):
-            P[i * ldp + job.plan.rows.d] = 1
+cdef void hessian(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* x, Py_ssize_t ld, const double* s, const double* E,
+                  const double* Y, double* c, double* P, double* Q, double* H) noexcept nogil:
+    """H_jk += sum_i c_jk,i [x_i 1][x_i 1]', for each pair of classes j <= k   (seed E; 10.32)
+
+    For a pair, H has D rows of D numbers with the upper triangle, then sum_i c_i x_i, then sum_i c_i.
+    """
+    cdef Py_ssize_t D = job.D, K = job.plan.K, j, k
+    if not job.plan.rows.csr and not (job.plan.direct and D == job.plan.rows.d):
+        load(&job.plan.rows, lo, m, P, D)
+        x, ld = P, D
     for j in range(K):
         for k in range(j, K):
             curvature(job.link, j, k, E, Y, job.plan.block, s, m, c)
             if job.plan.rows.csr:
-                gram_csr(&job.plan, lo, m, c, H, ldp)
+                gram_csr(&job.plan, lo, m, c, H)
             else:
-                scale_rows(P, c, m, ldp, Q)
-                gram(Q, P, ldp, m, H)
-            H += ldp * ldp
+                scale_rows(x, ld, c, m, D, Q, H + D * D)
+                gram(Q, x, ld, m, D, H)
+            H[D * (D + 1)] += sum(c, m)
+            H += D * (D + 2)
 
 
 def sweep(X, int link, r, s, W, int order, grid, int n_threads):
@@ -161,13 +164,13 @@ def sweep(X, int link, r, s, W, int order, grid, int n_threads):
     laid = lay_out(&job.plan, W)
     w0 = np.ascontiguousarray(W[:, 0])
     job.W, job.w0 = cnp.PyArray_DATA(laid), <const double*>cnp.PyArray_DATA(w0)
-    cdef Py_ssize_t D = job.plan.rows.d + 1
-    job.ldp = D if job.plan.rows.csr else (D + 7) // 8 * 8
+    cdef Py_ssize_t d = job.plan.rows.d, wide = max(4, lanes[double]())
+    job.D = d if job.plan.rows.csr else (d + wide - 1) // wide * wide
     pairs = K * (K + 1) // 2 if order == 2 else 0
     size = room(&job.plan)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
-    cdef double[:, ::1] part = aligned(chunks, 2 + K + size + pairs * job.ldp * job.ldp)
+    cdef double[:, ::1] part = aligned(chunks, 2 + K + size + pairs * job.D * (job.D + 2))
     cdef double[:, ::1] work = aligned(threads, workspace(&job))
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
@@ -176,22 +179,26 @@ def sweep(X, int link, r, s, W, int order, grid, int n_threads):
             else:
                 sweep_chunk(&job, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const double*>NULL)
     total = np.asarray(part).sum(axis=0)
-    G = np.empty((K, D))  # (K, d+1)
+    G = np.empty((K, d + 1))  # (K, d+1)
     G[:, 0] = total[2:2 + K]
     G[:, 1:] = total[2 + K:][place(&job.plan)]
-    H = unfold(total[2 + K + size:], K, D, job.ldp) if order == 2 else None
+    H = unfold(total[2 + K + size:], K, d, job.D) if order == 2 else None
     return total[0], total[1], G, H
 
 
-cdef object unfold(triangles, Py_ssize_t K, Py_ssize_t D, Py_ssize_t ldp):
-    """The full (K (d+1), K (d+1)) Hessian from its K (K+1) / 2 blocks, each an upper triangle with the constant behind."""
-    H = np.empty((K, D, K, D))
-    blocks = triangles[:K * (K + 1) // 2 * ldp * ldp].reshape(-1, ldp, ldp)
+cdef object unfold(triangles, Py_ssize_t K, Py_ssize_t d, Py_ssize_t D):
+    """The full (K (d+1), K (d+1)) Hessian from what `hessian` sums for each pair of classes."""
+    H = np.empty((K, d + 1, K, d + 1))
+    blocks = triangles[:K * (K + 1) // 2 * D * (D + 2)].reshape(-1, D + 2, D)
     pairs = [(j, k) for j in range(K) for k in range(j, K)]
     for block, (j, k) in zip(blocks, pairs):
-        upper = np.triu(block[:D, :D])
-        H[j, :, k, :] = H[k, :, j, :] = np.roll(upper + np.triu(upper, 1).T, 1, axis=(0, 1))
-    return H.reshape(K * D, K * D)
+        full = H[j, :, k, :]
+        full[0, 0] = block[D + 1, 0]
+        full[0, 1:] = full[1:, 0] = block[D, :d]
+        upper = np.triu(block[:d, :d])
+        full[1:, 1:] = upper + np.triu(upper, 1).T
+        H[k, :, j, :] = full
+    return H.reshape(K * (d + 1), K * (d + 1))
 
 
 cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, double* check, const real* marker) noexcept nogil:
@@ -229,7 +236,7 @@ def outputs(X, int link, W, grid, int n_threads):
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c
     job.plan = make_plan(X, K, block, True)
-    job.link, job.order, job.ldp = link, 0, 0
+    job.link, job.order, job.D = link, 0, 0
     n = job.plan.rows.n
     laid = lay_out(&job.plan, W)
     w0 = np.ascontiguousarray(W[:, 0])

@@ -93,18 +93,15 @@ cdef inline real sigmoid(real z) noexcept nogil:
 cdef void link_logistic(real* Z, const int32_t* r, const real* s, Py_ssize_t m, double* loss, double* wrong) noexcept nogil:
     """z -> e = s (y - r), with s times the cross-entropy (10.23)"""
     cdef Py_ssize_t i
-    cdef real z, u, v, q, near, far, y, t
+    cdef real z, u, v, sign
     for i in range(m):
-        z = Z[i]
+        sign = 1 - 2 * r[i]
+        z = sign * Z[i]                             # the score of the other class; e = s sign sigmoid(z)
         u = exp_(-z if z > 0 else z)
         v = 1 / ((1 + u) * (2 + u))                 # one division for both quotients
-        q = v * (2 + u)
-        near, far = s[i] * q, s[i] * u * q          # s times the output of the class on z's side, and of the other
-        y = near if z > 0 else far
-        t = far if z > 0 else near
-        loss[i] = s[i] * (log1p_ratio(u * (1 + u) * v) + (0 if (z > 0) == (r[i] > 0) else (z if z > 0 else -z)))
-        wrong[i] = s[i] * ((z > 0) != (r[i] > 0))
-        Z[i] = -t if r[i] > 0 else y
+        loss[i] = s[i] * (log1p_ratio(u * (1 + u) * v) + (z if z > 0 else 0))
+        wrong[i] = s[i] * ((Z[i] > 0) != (r[i] > 0))
+        Z[i] = s[i] * sign * v * (2 + u) * (1 if z > 0 else u)
 
 
 cdef void softmax_rows(real* Z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t m, real* top, real* total, real* best) noexcept nogil:

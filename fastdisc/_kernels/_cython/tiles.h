@@ -80,6 +80,13 @@ template <class T> static inline typename simd<T>::vec fill(T a) { return a - ty
 template <class T> static inline typename simd<T>::vec load(const T *p) { return *(const typename simd<T>::vec *)p; }
 template <class T> static inline void store(T *p, typename simd<T>::vec a) { *(typename simd<T>::vec *)p = a; }
 
+// z += the lane sums of four vectors.
+template <class T, class V> static inline void add4(V a, V b, V c, V d, T *z) {
+    T part[4];
+    sum4(a, b, c, d, part);
+    z[0] += part[0]; z[1] += part[1]; z[2] += part[2]; z[3] += part[3];
+}
+
 // Ask for n numbers that will be read soon: memory would rest while a block is worked on in cache (1M x 50: 1.58 times a
 // streaming read without, 1.45 with; asking for the whole next block at once is slower than not asking).
 template <class T> static inline void prefetch(const T *x, isize n) {
@@ -106,11 +113,15 @@ static inline void convert(const S *__restrict first, isize row, isize col, isiz
         for (isize j = d; j < ld; j++) out[i * ld + j] = 0;
 }
 
-// Q = diag(c) P for rows padded to whole vectors.
-static inline void scale_rows(const double *P, const double *c, isize m, isize ld, double *Q) {
+// Q = diag(c) P and h += the sum of Q's rows, for rows of D numbers, a multiple of the lanes.
+static inline void scale_rows(const double *P, isize ldp, const double *c, isize m, isize D, double *Q, double *h) {
     const isize L = lanes<double>();
     for (isize i = 0; i < m; i++)
-        for (isize j = 0; j < ld; j += L) store(Q + i * ld + j, load(P + i * ld + j) * fill(c[i]));
+        for (isize j = 0; j < D; j += L) {
+            const simd<double>::vec q = load(P + i * ldp + j) * fill(c[i]);
+            store(Q + i * D + j, q);
+            store(h + j, load(h + j) + q);
+        }
 }
 
 // The sum of n numbers, in a fixed order of lanes.
@@ -158,7 +169,7 @@ template <class T> static inline void axpy(const T *x, T a, isize d, T *w) {
     for (isize t = d % L; t > 0; t--) w[body + L - t] += a * x[d - t];
 }
 
-// Four rows times K = 1 weight row: four scores.
+// z += four rows times one weight row.
 template <class T>
 static inline void dot4(const T *x0, const T *x1, const T *x2, const T *x3, const T *w, isize d, T *z) {
     typedef typename simd<T>::vec vec;
@@ -172,10 +183,10 @@ static inline void dot4(const T *x0, const T *x1, const T *x2, const T *x3, cons
         vec a = load(w + body);
         s0 += load(x0 + last) * a; s1 += load(x1 + last) * a; s2 += load(x2 + last) * a; s3 += load(x3 + last) * a;
     }
-    sum4(s0, s1, s2, s3, z);
+    add4(s0, s1, s2, s3, z);
 }
 
-// Four rows times two weight rows: eight sums in flight keep both multiply-add units busy.
+// z += four rows times two weight rows: eight sums in flight keep both multiply-add units busy.
 template <class T>
 static inline void dot4x2(const T *x0, const T *x1, const T *x2, const T *x3, const T *w, const T *u, isize d, T *zw, T *zu) {
     typedef typename simd<T>::vec vec;
@@ -189,8 +200,8 @@ static inline void dot4x2(const T *x0, const T *x1, const T *x2, const T *x3, co
         x = load(x2 + o); s2 += x * a; t2 += x * b;
         x = load(x3 + o); s3 += x * a; t3 += x * b;
     }
-    sum4(s0, s1, s2, s3, zw);
-    sum4(t0, t1, t2, t3, zu);
+    add4(s0, s1, s2, s3, zw);
+    add4(t0, t1, t2, t3, zu);
 }
 
 // g += e0 x0 + e1 x1 + e2 x2 + e3 x3: each load and store of g serves four rows.
@@ -245,14 +256,14 @@ static inline void outer(const T *x, isize ld, isize m, isize d, const T *e, isi
     if (body < d) outer_columns<T, 1>(x + d - L, ld, m, e, lde, K, g + body, ldg);
 }
 
-// Upper triangle of H += C' P for rows padded to ld columns (a multiple of 4 and of the lanes).
-static inline void gram(const double *C, const double *P, isize ld, isize m, double *H) {
+// Upper triangle of H += Q' P for D columns, a multiple of 4 and of the lanes: Q and H have rows of D numbers, P of ldp.
+static inline void gram(const double *Q, const double *P, isize ldp, isize m, isize D, double *H) {
     const isize L = lanes<double>();
-    for (isize a = 0; a < ld; a += 4) {
+    for (isize a = 0; a < D; a += 4) {
         isize b = a - a % L;
-        for (; b + 3 * L <= ld; b += 3 * L) outer_tile<double, 4, 3>(P + b, ld, m, C + a, 1, ld, H + a * ld + b, ld);
-        for (; b + 2 * L <= ld; b += 2 * L) outer_tile<double, 4, 2>(P + b, ld, m, C + a, 1, ld, H + a * ld + b, ld);
-        for (; b < ld; b += L) outer_tile<double, 4, 1>(P + b, ld, m, C + a, 1, ld, H + a * ld + b, ld);
+        for (; b + 3 * L <= D; b += 3 * L) outer_tile<double, 4, 3>(P + b, ldp, m, Q + a, 1, D, H + a * D + b, D);
+        for (; b + 2 * L <= D; b += 2 * L) outer_tile<double, 4, 2>(P + b, ldp, m, Q + a, 1, D, H + a * D + b, D);
+        for (; b < D; b += L) outer_tile<double, 4, 1>(P + b, ldp, m, Q + a, 1, D, H + a * D + b, D);
     }
 }
 
