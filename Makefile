@@ -1,0 +1,46 @@
+# Each target does its own set-up: a virtual environment, the build, the dependencies. Nothing is done again that is up to date.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+KERNELS := $(wildcard fastdisc/_kernels/_cython/*.pyx fastdisc/_kernels/_cython/*.pxi fastdisc/_kernels/_cython/*.h)
+
+.PHONY: demo test lint bench results clean
+
+demo: $(VENV)/demo
+	$(BIN)/python bench/demo.py
+
+test: $(VENV)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/cython-lint fastdisc/_kernels/_cython
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -n 2
+
+bench: $(VENV)/bench
+	$(BIN)/python -m pytest bench/kernels.py -q --benchmark-enable --benchmark-json=bench/results/kernels.json -p no:xdist
+	$(BIN)/python bench/table.py bench/results/kernels.json
+
+clean:
+	rm -rf $(VENV) build fastdisc.egg-info fastdisc/_kernels/_cython/*.so fastdisc/_kernels/_cython/*.cpp
+
+$(VENV)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade pip "setuptools>=77" "cython>=3.1" "numpy>=2.0"
+	touch $@
+
+# An editable install: the kernels are built in place, Python files are used as they are.
+$(VENV)/built: $(VENV)/python pyproject.toml setup.py $(KERNELS)
+	$(BIN)/pip install -q --no-build-isolation -e .
+	touch $@
+
+$(VENV)/demo: $(VENV)/built
+	$(BIN)/pip install -q --no-build-isolation -e ".[plot]"
+	touch $@
+
+$(VENV)/test: $(VENV)/built
+	$(BIN)/pip install -q --no-build-isolation -e ".[test,lint]"
+	touch $@
+
+$(VENV)/bench: $(VENV)/test
+	$(BIN)/pip install -q --no-build-isolation -e ".[bench]"
+	touch $@

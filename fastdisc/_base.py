@@ -1,0 +1,65 @@
+"""What estimators share: linear scores and outputs of a fitted model, and the parameters that every one checks alike."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from . import _validate
+from ._kernels import Link
+from ._sweep import outputs
+
+
+def number(value, name, *, low, whole=False, open_low=False):
+    """A parameter that must be a number above `low`; the error names the parameter."""
+    kind = Integral if whole else Real
+    good = isinstance(value, kind) and not isinstance(value, bool) and (value > low if open_low else value >= low)
+    if not good:
+        sort = "a whole number" if whole else "a number"
+        raise ValueError(f"{name} must be {sort} {'>' if open_low else '>='} {low}, got {value!r}")
+    return value
+
+
+def choice(value, name, options):
+    """A parameter that must be one of some words."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+    return value
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier with `coef_` and `intercept_`: one score for two classes, K scores for K."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _outputs(self, X, link):
+        check_is_fitted(self)
+        X = _validate.features(self, X, reset=False)
+        W = np.column_stack([self.intercept_, self.coef_]).astype(np.float64, copy=False)
+        return outputs(X, link, np.ascontiguousarray(W), backend=self.backend, n_threads=self.n_threads)
+
+    def decision_function(self, X):
+        """Scores w'x + w0: (N,) for two classes, positive for the second; (N, K) for K.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (N, d)
+        """
+        Z = self._outputs(X, Link.IDENTITY)
+        return Z[:, 0] if Z.shape[1] == 1 else Z
+
+    def predict(self, X):
+        """The class with the highest score, for each row.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (N, d)
+        """
+        Z = self._outputs(X, Link.IDENTITY)
+        return self.classes_[(Z[:, 0] > 0).astype(np.intp) if Z.shape[1] == 1 else Z.argmax(axis=1)]

@@ -1,0 +1,56 @@
+"""Batch gradient descent, as figures 10.6 and 10.8 have it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import Result, Trace
+
+
+def solve(sweep, W, *, eta="auto", tol, max_iter, verbose=0, callback=None) -> Result:
+    """Minimise by W <- W - eta dE/dW  (10.16)-(10.17), (10.24), (10.33).
+
+    1. sum the errors over all rows: the gradient
+    2. stop when its norm has fallen to tol times the start's
+    3. take a step of eta against it
+
+    eta="auto" is 1 / L, where L bounds the curvature: every step then lowers the loss.
+    """
+    if eta == "auto":
+        eta = 1 / curvature_bound(sweep, W)
+    trace = Trace("gd", verbose, callback)
+    start = None
+    for n_iter in range(max_iter + 1):
+        sums = sweep(W)  # 1
+        norm = float(np.linalg.norm(sums.g))
+        start = norm if start is None else start
+        stop = trace.add(sums, W)
+        converged = norm <= tol * start  # 2
+        if converged or stop or n_iter == max_iter:
+            break
+        W = W - eta * sums.g  # 3
+        if not np.isfinite(W).all():
+            raise ValueError(f"gradient descent diverged with eta={eta:g}: take a smaller one, or eta='auto'")
+    return Result(W, converged, n_iter, norm / start if start else 0.0, trace.history)
+
+
+def curvature_bound(sweep, W, rounds=20):
+    """An upper bound on the largest eigenvalue of the Hessian, anywhere.
+
+    Power iteration on differences of gradients at W = 0, where the curvature y (1 - y) of a sigmoid is largest; K softmax
+    outputs may bend K / 2 times as much as there (Bohning's bound). The iteration comes from below: 10% more.
+    """
+    K = len(W)
+    rng = np.random.default_rng(0)
+    V = rng.standard_normal(W.shape)
+    nought = np.zeros_like(W)
+    g0 = sweep(nought).g.copy()
+    bound = 0.0
+    for _ in range(rounds):
+        V *= 1e-4 / np.linalg.norm(V)
+        V_next = (sweep(V).g - g0) / 1e-4
+        last, bound = bound, float(np.linalg.norm(V_next))
+        if bound == 0 or abs(bound - last) <= 0.01 * bound:
+            break
+        V = V_next
+    return max(1.1 * bound * max(1, K / 2), np.finfo(float).tiny)

@@ -1,0 +1,82 @@
+"""A pass over the data: rows, targets and weights behind one call that returns sums. Solvers see nothing else of the data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _config
+from ._kernels import CSR, Link, grid
+from ._validate import raise_not_finite
+
+
+class Sums(NamedTuple):
+    """What a sweep returns. Sums over parts of the rows add up to the sum over all."""
+
+    loss: float
+    errors: float
+    g: np.ndarray  # (K, d+1)
+    H: np.ndarray | None = None  # (K (d+1), K (d+1))
+
+    def merge(self, other: Sums) -> Sums:
+        """The sums over the rows of both."""
+        return Sums(*(None if a is None else a + b for a, b in zip(self, other, strict=True)))
+
+
+def _work(X, K, order):
+    values = len(X.data) if isinstance(X, CSR) else X.shape[0] * X.shape[1]
+    return 2 * values * K * (K * X.shape[1] // 4 if order == 2 else 1)
+
+
+def _grid(X, K, order):
+    stored = len(X.data) if isinstance(X, CSR) else None
+    itemsize = 8 if stored is not None or X.dtype == np.float64 or order == 2 else 4
+    return grid(X.shape, itemsize, K, order, stored)
+
+
+class Sweep:
+    """Loss, errors, gradient and Hessian of a linear model on fixed data, as functions of its weights W (K, d+1)."""
+
+    def __init__(self, X, r, s, link, *, backend=None, n_threads=None):
+        self.X, self.r, self.s, self.link = X, r, s, Link(link)
+        self.kernels, self.n_threads = _config.kernels(backend), n_threads
+
+    def __call__(self, W, order=1) -> Sums:
+        with _config.threads(self.n_threads, _work(self.X, len(W), order)) as n:
+            sums = Sums(*self.kernels.sweep(self.X, self.link, self.r, self.s, W, order, _grid(self.X, len(W), order), n))
+        if not (np.isfinite(sums.loss) and np.isfinite(sums.g).all()) and np.isfinite(W).all():
+            raise_not_finite(self.X)
+        return sums
+
+
+class Penalized:
+    """A sweep plus l2 / 2 ||w||^2 over all weights but the intercepts; without an intercept those stay at 0."""
+
+    def __init__(self, sweep, l2, intercept):
+        self.sweep, self.l2, self.intercept = sweep, l2, intercept
+
+    def __call__(self, W, order=1) -> Sums:
+        loss, errors, g, H = self.sweep(W, order)
+        loss = loss + self.l2 / 2 * np.vdot(W[:, 1:], W[:, 1:])
+        g[:, 1:] += self.l2 * W[:, 1:]
+        if not self.intercept:
+            g[:, 0] = 0
+        if order == 2:
+            K, D = W.shape
+            blocks = H.reshape(K, D, K, D)
+            for k in range(K):
+                blocks[k, range(1, D), k, range(1, D)] += self.l2
+            if not self.intercept:
+                blocks[:, 0], blocks[:, :, :, 0] = 0, 0
+                blocks[range(K), 0, range(K), 0] = 1
+        return Sums(loss, errors, g, H)
+
+
+def outputs(X, link, W, *, backend=None, n_threads=None):
+    """Scores or outputs of a linear model, (N, K)."""
+    with _config.threads(n_threads, _work(X, len(W), 1)) as n:
+        Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _grid(X, len(W), 1), n)
+    if not finite:
+        raise_not_finite(X)
+    return Y

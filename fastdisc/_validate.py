@@ -1,0 +1,129 @@
+"""The only door for user arrays: what comes in through here is what the kernels' contract asks for."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from ._kernels import CSR, DTYPES
+
+
+def features(estimator, X, *, reset):
+    """X as an array or CSR that the kernels read in place; a copy only where the type or the format forces one."""
+    from sklearn.utils.validation import validate_data
+
+    X = validate_data(
+        estimator, X, reset=reset, accept_sparse="csr", dtype=list(DTYPES), ensure_all_finite=False, accept_large_sparse=True
+    )
+    if not sparse.issparse(X):
+        return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+    data = X.data if X.dtype in DTYPES[:2] else X.data.astype(np.float64)
+    wide = X.indices.dtype == np.int64 or X.indptr.dtype == np.int64
+    index = np.int64 if wide else np.int32
+    return CSR(data, X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False), X.shape[1])
+
+
+def labels(y, n_rows):
+    """The sorted classes, and the (N,) int32 code of each row's class."""
+    from sklearn.utils import column_or_1d
+
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    if len(y) != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)}")
+    if y.dtype.kind == "f":
+        bad = ~np.isfinite(y)
+        if bad.any():
+            row = int(bad.argmax())
+            raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'}, first in row {row}")
+        broken = y != np.floor(y)
+        if broken.any():
+            row = int(broken.argmax())
+            raise ValueError(f"Unknown label type: continuous. Class labels are whole numbers or names; row {row} of y is {y[row]!r}")
+    classes, codes = _encode(y)
+    if len(classes) < 2:
+        raise ValueError(f"This solver needs samples of at least 2 classes in the data, but the data contains only one class: {classes[0]!r}")
+    return classes, codes
+
+
+def _encode(y):
+    """np.unique with inverse; whole numbers in a narrow range by counting, which is many times faster."""
+    if y.dtype.kind in "iub":
+        low, high = int(y.min()), int(y.max())
+        if high - low <= 100_000:
+            offset = np.subtract(y, low, dtype=np.int64)
+            present = np.bincount(offset, minlength=high - low + 1) > 0
+            classes = (np.flatnonzero(present) + low).astype(y.dtype)
+            codes = (np.cumsum(present) - 1).astype(np.int32)
+            return classes, codes[offset]
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as problem:
+        raise ValueError(f"labels of mixed types cannot be ordered: {problem}") from problem
+    return classes, codes.astype(np.int32)
+
+
+def sample_weight(weight, n_rows):
+    """(N,) float64, or (1,) where every row weighs the same."""
+    if weight is None:
+        return np.ones(1)
+    weight = np.asarray(weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = weight.reshape(1)
+    elif weight.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar")
+    elif weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}: one weight for each row of X")
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(f"sample_weight must be finite and >= 0; in row {row} it is {weight[row]}")
+    if not weight.any():
+        raise ValueError("sample_weight is zero in every row")
+    return np.ascontiguousarray(weight)
+
+
+def class_weight(weight, classes, codes, s):
+    """Row weights times the weights of the rows' classes: None, "balanced", or a dict from class to weight."""
+    if weight is None:
+        return s
+    if isinstance(weight, str):
+        if weight != "balanced":
+            raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {weight!r}")
+        total = np.bincount(codes, np.broadcast_to(s, len(codes)), len(classes))
+        if not total.all():
+            raise ValueError(f"class_weight='balanced': class {classes[total.argmin()]!r} has no weight")
+        factors = total.sum() / (len(classes) * total)
+    else:
+        known = set(classes.tolist())
+        strange = [name for name in weight if name not in known]
+        if strange:
+            raise ValueError(f"The classes, {strange}, are not in class_label")
+        factors = np.array([weight.get(name, 1.0) for name in classes.tolist()], dtype=np.float64)
+        if not (np.isfinite(factors) & (factors >= 0)).all():
+            raise ValueError(f"class_weight has values that are not finite and >= 0: {weight!r}")
+    return s * factors[codes]
+
+
+def raise_not_finite(X):
+    """Name the first NaN or infinity in X. Called when a sum came out non-finite, so clean data pay nothing for the check."""
+    if isinstance(X, CSR):
+        bad = ~np.isfinite(X.data)
+        if bad.any():
+            place = int(bad.argmax())
+            row = int(np.searchsorted(X.indptr, place, side="right")) - 1
+            _name(X.data[place], row, int(X.indices[place]))
+    elif X.dtype.kind == "f":
+        step = max(1, (1 << 20) // max(1, X.shape[1]))
+        for start in range(0, len(X), step):
+            bad = ~np.isfinite(X[start : start + step])
+            if bad.any():
+                row, column = divmod(int(bad.argmax()), X.shape[1])
+                _name(X[start + row, column], start + row, column)
+    raise ValueError(f"Input X has values too large for sums in {'float64' if X.dtype == np.float64 else 'float32'}: scale the columns")
+
+
+def _name(value, row, column):
+    what = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(f"Input X contains {what}, first in row {row}, column {column}. Drop such rows or impute the values.")

@@ -1,0 +1,213 @@
+"""Cython and Numba against the reference: types, layouts, sizes, extremes."""
+
+import numpy as np
+import pytest
+from conftest import CASES, FLOATS, make_features, make_groups, make_problem
+
+from fastdisc._kernels import CSR, Grid, Link, grid, group_grid
+
+
+def tolerance(X, order=1):
+    """Relative to the largest entry: float64 products, or float32 ones."""
+    return 1e-11 if isinstance(X, CSR) or X.dtype == np.float64 or order == 2 else 2e-5
+
+
+def assert_close(actual, expected, tol):
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape
+    assert np.abs(actual - expected).max() <= tol * max(1e-30, np.abs(expected).max())
+
+
+def compare(fast, reference, problem, order, threads=2):
+    X, link, r, s, W = problem
+    g = grid(X.shape, 8, len(W), order, len(X.data) if isinstance(X, CSR) else None)
+    actual = fast.sweep(X, link, r, s, W, order, g, threads)
+    expected = reference.sweep(X, link, r, s, W, order, g, threads)
+    tol = tolerance(X, order)
+    assert_close(actual[0], expected[0], tol)
+    assert abs(actual[1] - expected[1]) <= 1e-6 * len(r)
+    assert_close(actual[2], expected[2], tol)
+    if order == 2:
+        assert_close(actual[3], expected[3], 1e-11)
+        assert np.array_equal(actual[3], actual[3].T)
+
+
+@pytest.mark.parametrize(("dtype", "layout"), CASES)
+@pytest.mark.parametrize("K", [2, 3])
+def test_types_and_layouts(fast, reference, rng, dtype, layout, K):
+    for order in (1, 2):
+        compare(fast, reference, make_problem(rng, 203, 7, K, dtype, layout), order)
+
+
+@pytest.mark.parametrize("d", range(1, 18))
+def test_remainders_of_columns(fast, reference, rng, d):
+    for dtype in FLOATS:
+        for K in (2, 4, 5):
+            for order in (1, 2):
+                compare(fast, reference, make_problem(rng, 37, d, K, dtype), order)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 1000])
+def test_remainders_of_rows(fast, reference, rng, n):
+    for K in (2, 3):
+        compare(fast, reference, make_problem(rng, n, 5, K), 2)
+
+
+def test_wide_rows(fast, reference, rng):
+    for K in (2, 6):
+        for dtype in FLOATS:
+            compare(fast, reference, make_problem(rng, 50, 1031, K, dtype), 1)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_one_weight_for_all_rows(fast, reference, rng, K):
+    X, link, r, _, W = make_problem(rng, 100, 6, K)
+    compare(fast, reference, (X, link, r, np.array([2.5]), W), 2)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_all_weights_zero_but_one(fast, rng, K):
+    X, link, r, s, W = make_problem(rng, 100, 6, K)
+    s[:] = 0
+    s[41] = 1.5
+    all_rows = fast.sweep(X, link, r, s, W, 2, grid(X.shape, 8, len(W), 2), 2)
+    one_row = fast.sweep(X[41:42], link, r[41:42], s[41:42], W, 2, grid((1, 6), 8, len(W), 2), 1)
+    for a, b in zip(all_rows, one_row, strict=True):
+        assert_close(a, b, 1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 4])
+@pytest.mark.parametrize("size", [50.0, 700.0, 1e5, 1e300])
+def test_huge_margins(fast, K, size):
+    """Scores beyond the range of exp: losses are the margins themselves, nothing overflows."""
+    X = np.array([[size], [-size], [size], [-size]])
+    link, W = (Link.LOGISTIC, np.array([[0.0, 1.0]])) if K == 2 else (Link.SOFTMAX, np.array([[0.0, k] for k in (-1.0, 1.0, 0.0, 0.0)]))
+    r = np.array([1, 0, 0, 1], dtype=np.int32)  # two right, two wrong
+    loss, errors, G, H = fast.sweep(X, link, r, np.ones(1), W, 2, Grid(16, 16), 1)
+    margin = size if K == 2 else 2 * size
+    assert errors == 2
+    assert loss == pytest.approx(2 * margin, rel=1e-12)
+    assert np.isfinite(G).all() and np.isfinite(H).all()
+
+
+def test_small_losses_keep_their_digits(fast):
+    X = np.linspace(20, 36, 16)[:, None]
+    loss, *_ = fast.sweep(X, Link.LOGISTIC, np.ones(16, np.int32), np.ones(1), np.array([[0.0, 1.0]]), 1, Grid(16, 16), 1)
+    assert loss == pytest.approx(np.log1p(np.exp(-X)).sum(), rel=1e-14)
+
+
+def test_constant_columns_and_empty_rows(fast, reference, rng):
+    X, link, r, s, W = make_problem(rng, 90, 5, 3)
+    X[:, 2] = 7
+    compare(fast, reference, (X, link, r, s, W), 2)
+    X, link, r, s, W = make_problem(rng, 90, 5, 3, layout="csr32")
+    counts = np.diff(X.indptr)
+    keep = np.repeat(np.arange(90) % 3 > 0, counts)
+    counts[::3] = 0
+    empty = CSR(X.data[keep], X.indices[keep], np.concatenate([[0], np.cumsum(counts)]).astype(np.int32), 5)
+    compare(fast, reference, (empty, link, r, s, W), 2)
+
+
+def test_columns_stored_twice_add_up(fast, reference):
+    X = CSR(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 1, 0, 1], np.int32), np.array([0, 3, 4], np.int32), 2)
+    W = np.array([[0.1, 0.2, -0.3]])
+    compare(fast, reference, (X, Link.LOGISTIC, np.array([0, 1], np.int32), np.ones(2), W), 2)
+
+
+def test_read_only_memory_map(fast, reference, rng, tmp_path):
+    X, link, r, s, W = make_problem(rng, 300, 9, 2)
+    X.tofile(tmp_path / "X.bin")
+    mapped = np.memmap(tmp_path / "X.bin", dtype=np.float64, mode="r", shape=X.shape)
+    for a in (r, s, W):
+        a.flags.writeable = False
+    compare(fast, reference, (mapped, link, r, s, W), 2)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("layout", ["C", "F", "csr32"])
+def test_what_is_not_finite_reaches_the_sums(backend, rng, value, K, layout):
+    X, link, r, s, W = make_problem(rng, 40, 3, K, layout=layout)
+    W[:, 2] = 0  # even where its weight is 0
+    if layout == "csr32":
+        X.data[np.flatnonzero(X.indices == 1)[3]] = value
+    else:
+        X[17, 1] = value
+    with np.errstate(invalid="ignore"):
+        _, _, G, _ = backend.sweep(X, link, r, s, W, 1, grid(X.shape, 8, len(W)), 2)
+        _, finite = backend.outputs(X, link, W, grid(X.shape, 8, len(W)), 2)
+    assert not np.isfinite(G).all()
+    assert not finite
+
+
+@pytest.mark.parametrize(("dtype", "layout"), CASES)
+@pytest.mark.parametrize("K", [2, 5])
+def test_outputs(fast, reference, rng, dtype, layout, K):
+    X, link, _, _, W = make_problem(rng, 150, 6, K, dtype, layout)
+    for kind in (Link.IDENTITY, link):
+        actual, finite = fast.outputs(X, kind, W, grid(X.shape, 8, len(W)), 2)
+        expected, _ = reference.outputs(X, kind, W, grid(X.shape, 8, len(W)), 2)
+        assert finite
+        assert_close(actual, expected, tolerance(X))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "bool"])
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("K", [2, 4])
+def test_perceptron_bit_for_bit(fast, reference, rng, dtype, layout, K):
+    """Whole numbers make every sum exact: the order of the updates is all that can differ."""
+    X = make_features(rng, 200, 7, dtype, layout)
+    r, s = rng.integers(0, K, 200).astype(np.int32), rng.integers(0, 3, 200).astype(float)
+    W = np.zeros((1 if K == 2 else K, 8))
+    expected = W.copy()
+    for _ in range(3):
+        assert fast.perceptron(X, r, s, W, 0.5) == reference.perceptron(X, r, s, expected, 0.5) > 0
+    assert np.array_equal(W, expected)
+
+
+@pytest.mark.parametrize("layout", ["csr32", "csr64"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_online_csr_bit_for_bit(fast, reference, rng, dtype, layout):
+    X = make_features(rng, 120, 9, dtype, layout)
+    X = X._replace(data=np.rint(X.data * 4) / 4)
+    r = rng.integers(0, 3, 120).astype(np.int32)
+    W, w = np.zeros((3, 10)), np.zeros(9)
+    V, v = W.copy(), w.copy()
+    assert fast.perceptron(X, r, np.ones(1), W, 1.0) == reference.perceptron(X, r, np.ones(1), V, 1.0)
+    assert np.array_equal(W, V)
+    pairs = rng.integers(0, 120, (80, 2))
+    assert fast.rank_pairs(X, pairs, np.ones(1), w, 0.5, 1.0) == reference.rank_pairs(X, pairs, np.ones(1), v, 0.5, 1.0) > 0
+    assert np.array_equal(w, v)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8"])
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_rank_pairs_bit_for_bit(fast, reference, rng, dtype, layout):
+    X = make_features(rng, 80, 5, dtype, layout)
+    pairs, s = rng.integers(0, 80, (200, 2)), rng.integers(0, 3, 200).astype(float)
+    w = np.zeros(5)
+    v = w.copy()
+    assert fast.rank_pairs(X, pairs, s, w, 0.25, 1.0) == reference.rank_pairs(X, pairs, s, v, 0.25, 1.0) > 0
+    assert np.array_equal(w, v)
+
+
+@pytest.mark.parametrize(("dtype", "layout"), [case for case in CASES if case[0] in FLOATS])
+@pytest.mark.parametrize("margin", [0.0, 1.0])
+@pytest.mark.parametrize("grades", [1, 2, 5, 300])
+def test_rank_sweep(fast, reference, rng, dtype, layout, margin, grades):
+    X = make_features(rng, 300, 6, dtype, layout)
+    r, s, w = rng.integers(0, grades, 300).astype(np.int32), rng.random(300), rng.standard_normal(6)
+    starts = make_groups(rng, 300, 7)
+    args = (X, r, s, starts, w, margin, group_grid(starts, 6), 2)
+    for a, b in zip(fast.rank_sweep(*args), reference.rank_sweep(*args), strict=True):
+        assert_close(a, b, 1e-10)
+
+
+def test_rank_sweep_with_equal_scores(fast, reference, rng):
+    X = rng.integers(0, 2, (120, 3)).astype(float)  # many rows alike: ties in scores as well as in grades
+    r, w = rng.integers(0, 3, 120).astype(np.int32), np.array([1.0, 2.0, 0.0])
+    starts = np.array([0, 1, 60, 120])
+    for margin in (0.0, 1.0):
+        args = (X, r, np.ones(1), starts, w, margin, group_grid(starts, 3), 2)
+        for a, b in zip(fast.rank_sweep(*args), reference.rank_sweep(*args), strict=True):
+            assert np.array_equal(a, b)

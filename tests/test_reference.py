@@ -1,0 +1,73 @@
+"""The NumPy reference against the definitions: scalar loops and finite differences."""
+
+import numpy as np
+import oracles
+import pytest
+from conftest import make_features, make_groups, make_problem
+
+from fastdisc._kernels import Link, grid, group_grid
+
+ANY = grid((1, 1), 8)
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+@pytest.mark.parametrize("layout", ["C", "csr32"])
+def test_sweep_is_the_figure(reference, rng, K, layout):
+    X, link, r, s, W = make_problem(rng, 23, 4, K, layout=layout)
+    loss, errors, G, _ = reference.sweep(X, link, r, s, W, 1, ANY, 1)
+    expected = (oracles.logistic if K == 2 else oracles.softmax)(X, r, s, W)
+    np.testing.assert_allclose([loss, errors], expected[:2], rtol=1e-12)
+    np.testing.assert_allclose(G, expected[2], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 4])
+def test_gradient_and_hessian_are_derivatives(reference, rng, K):
+    X, link, r, s, W = make_problem(rng, 31, 3, K)
+    _, _, G, H = reference.sweep(X, link, r, s, W, 2, ANY, 1)
+    numeric = oracles.numerical_gradient(lambda V: reference.sweep(X, link, r, s, V, 0, ANY, 1)[0], W)
+    np.testing.assert_allclose(G, numeric, rtol=1e-6, atol=1e-6)
+    for place in range(W.size):
+        column = oracles.numerical_gradient(
+            lambda t, place=place: reference.sweep(X, link, r, s, W + t * np.eye(W.size)[place].reshape(W.shape), 1, ANY, 1)[2].ravel()
+            @ np.arange(1.0, W.size + 1),
+            np.zeros(1),
+        )
+        np.testing.assert_allclose(H[:, place] @ np.arange(1.0, W.size + 1), column[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("K", [2, 4])
+def test_outputs(reference, rng, K):
+    X, link, _, _, W = make_problem(rng, 11, 3, K)
+    Z, finite = reference.outputs(X, Link.IDENTITY, W, ANY, 1)
+    assert finite
+    np.testing.assert_allclose(Z, [oracles.scores(row, W) for row in X], rtol=1e-12)
+    Y, _ = reference.outputs(X, link, W, ANY, 1)
+    if K == 2:
+        np.testing.assert_allclose(Y[:, 0], [oracles.sigmoid(z) for z in Z[:, 0]], rtol=1e-12)
+    else:
+        np.testing.assert_allclose(Y, np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_perceptron(reference, rng, K):
+    X = make_features(rng, 60, 3, "int8")
+    r, s = rng.integers(0, K, 60).astype(np.int32), rng.integers(0, 3, 60).astype(float)
+    W = np.zeros((1 if K == 2 else K, 4))
+    expected, mistakes = oracles.perceptron(X, r, s, W, 0.5)
+    assert reference.perceptron(X, r, s, W, 0.5) == mistakes > 0
+    assert np.array_equal(W, expected)
+
+
+def test_ranking(reference, rng):
+    X = make_features(rng, 40, 3, "int8")
+    r, s, w = rng.integers(0, 4, 40).astype(np.int32), rng.random(40), rng.integers(-2, 3, 3) / 4
+    starts = make_groups(rng, 40, 4)
+    for margin in (0.0, 1.0):
+        result = reference.rank_sweep(X, r, s, starts, w, margin, group_grid(starts, 3), 1)
+        expected = oracles.rank(X, r, s, starts, w, margin)
+        for a, b in zip(result, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+    pairs = rng.integers(0, 40, (50, 2))
+    expected, updates = oracles.rank_pairs(X, pairs, np.ones(50), w, 0.25, 1.0)
+    assert reference.rank_pairs(X, pairs, np.ones(1), w, 0.25, 1.0) == updates > 0
+    assert np.array_equal(w, expected)
