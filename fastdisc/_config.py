@@ -35,7 +35,7 @@ if hasattr(os, "register_at_fork"):
 def check(backend, n_threads):
     if backend not in (None, "auto", *_kernels.BACKENDS):
         raise ValueError(f"backend must be 'auto' or one of {', '.join(map(repr, _kernels.BACKENDS))}, got {backend!r}")
-    whole = isinstance(n_threads, int) and not isinstance(n_threads, bool) or hasattr(n_threads, "__index__")
+    whole = (isinstance(n_threads, int) and not isinstance(n_threads, bool)) or hasattr(n_threads, "__index__")
     if n_threads is not None and not (whole and n_threads >= 1):
         raise ValueError(f"n_threads must be None or a whole number >= 1, got {n_threads!r}")
 
@@ -206,5 +206,5 @@ def show_config():
 def _describe_numba(module):
     import numba
 
-    place = module.sweep_chunk.stats.cache_path or "no cache"
+    place = module.jitted.sweep_chunk.stats.cache_path or "no cache"
     return f"{numba.__version__}, threading layer {module.threading_layer()}, cache in {place}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _config
 from ._kernels import CSR, Link, grid
-from ._validate import raise_not_finite
+from ._validate import check_finite, raise_too_large
 
 
 class Sums(NamedTuple):
@@ -21,7 +21,8 @@ class Sums(NamedTuple):
 
     def merge(self, other: Sums) -> Sums:
         """The sums over the rows of both."""
-        return Sums(*(None if a is None else a + b for a, b in zip(self, other, strict=True)))
+        H = None if self.H is None or other.H is None else self.H + other.H
+        return Sums(self.loss + other.loss, self.errors + other.errors, self.g + other.g, H)
 
 
 def _work(X, K, order):
@@ -45,8 +46,10 @@ class Sweep:
     def __call__(self, W, order=1) -> Sums:
         with _config.threads(self.n_threads, _work(self.X, len(W), order)) as n:
             sums = Sums(*self.kernels.sweep(self.X, self.link, self.r, self.s, W, order, _grid(self.X, len(W), order), n))
-        if not (np.isfinite(sums.loss) and np.isfinite(sums.g).all()) and np.isfinite(W).all():
-            raise_not_finite(self.X)
+        if not (np.isfinite(sums.loss) and np.isfinite(sums.g).all()):
+            check_finite(self.X)
+            if np.abs(W).max() <= 1:  # else the weights may have run away, and the solver knows what to do
+                raise_too_large(self.X)
         return sums
 
 
@@ -78,5 +81,6 @@ def outputs(X, link, W, *, backend=None, n_threads=None):
     with _config.threads(n_threads, _work(X, len(W), 1)) as n:
         Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _grid(X, len(W), 1), n)
     if not finite:
-        raise_not_finite(X)
+        check_finite(X)
+        raise_too_large(X)
     return Y

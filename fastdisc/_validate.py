@@ -40,10 +40,14 @@ def labels(y, n_rows):
         broken = y != np.floor(y)
         if broken.any():
             row = int(broken.argmax())
-            raise ValueError(f"Unknown label type: continuous. Class labels are whole numbers or names; row {row} of y is {y[row]!r}")
+            raise ValueError(
+                f"Unknown label type: continuous. Class labels are whole numbers or names; row {row} of y is {y[row]!r}"
+            )
     classes, codes = _encode(y)
     if len(classes) < 2:
-        raise ValueError(f"This solver needs samples of at least 2 classes in the data, but the data contains only one class: {classes[0]!r}")
+        raise ValueError(
+            f"This solver needs samples of at least 2 classes in the data, but the data contains only one class: {classes[0]!r}"
+        )
     return classes, codes
 
 
@@ -106,7 +110,7 @@ def class_weight(weight, classes, codes, s):
     return s * factors[codes]
 
 
-def raise_not_finite(X):
+def check_finite(X):
     """Name the first NaN or infinity in X. Called when a sum came out non-finite, so clean data pay nothing for the check."""
     if isinstance(X, CSR):
         bad = ~np.isfinite(X.data)
@@ -121,7 +125,12 @@ def raise_not_finite(X):
             if bad.any():
                 row, column = divmod(int(bad.argmax()), X.shape[1])
                 _name(X[start + row, column], start + row, column)
-    raise ValueError(f"Input X has values too large for sums in {'float64' if X.dtype == np.float64 else 'float32'}: scale the columns")
+
+
+def raise_too_large(X):
+    """The cells are finite, and yet their sums are not."""
+    kind = "float64" if X.dtype == np.float64 else "float32"
+    raise ValueError(f"Input X has values too large for sums in {kind}: scale the columns")
 
 
 def _name(value, row, column):

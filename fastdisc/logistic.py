@@ -31,7 +31,7 @@ class LogisticRegression(LinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes' rows.
     tol : float, default=1e-6
-        Stop when the norm of the gradient over all rows has fallen to this share of its start.
+        Stop when the norm of the gradient over all rows has fallen to this share of what it is at zero weights.
     max_iter : int or None, default=None
         None for 100 Newton steps, or 10,000 of gradient descent.
     eta : float or "auto", default="auto"
@@ -58,7 +58,7 @@ class LogisticRegression(LinearClassifier):
         Where the columns of X had names.
     converged_ : bool
     gradient_norm_ : float
-        The certificate: norm of the gradient over all rows at the solution, relative to the start's.
+        The certificate: norm of the gradient over all rows at the solution, relative to that at zero weights.
     history_ : dict of lists
         "loss", "errors" (the weight of misclassified rows) and "norm" (||w||), for each iteration.
 
@@ -133,8 +133,9 @@ class LogisticRegression(LinearClassifier):
         self.converged_, self.gradient_norm_, self.history_ = bool(result.converged), result.gradient_norm, result.history
         if not result.converged:
             warnings.warn(
-                f"solver {self.solver!r} stopped after {result.n_iter} iterations with the gradient at {result.gradient_norm:.1e} "
-                f"of its start; tol is {self.tol:g}. Raise max_iter, scale the columns, or take C smaller.",
+                f"solver {self.solver!r} stopped after {result.n_iter} iterations with the gradient at "
+                f"{result.gradient_norm:.1e} of what it was at zero weights; tol is {self.tol:g}. "
+                "Raise max_iter, scale the columns, or take C smaller.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -185,7 +186,9 @@ class LogisticRegression(LinearClassifier):
         """The last solution, small random weights (figure 10.6), or zeros."""
         if self.warm_start and hasattr(self, "coef_"):
             if self.coef_.shape != (K, d) or not np.array_equal(self.classes_, classes):
-                raise ValueError(f"warm_start: the last fit had {self.coef_.shape} weights or other classes, this one has {(K, d)}")
+                raise ValueError(
+                    f"warm_start: the last fit had {self.coef_.shape} weights or other classes, this one has {(K, d)}"
+                )
             return np.column_stack([self.intercept_, self.coef_])
         if self.solver == "gd":
             W = check_random_state(self.random_state).uniform(-0.01, 0.01, (K, d + 1))

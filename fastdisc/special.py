@@ -66,7 +66,7 @@ def _in_double(function):
 
 @_in_double
 def sigmoid(z):
-    """1 / (1 + exp(-z))   (10.15), (4.59)
+    """1 / (1 + exp(-z))   (10.15), (4.59). SciPy's expit is 0 where the result is below the normal numbers; this is not.
 
     Examples
     --------
@@ -74,7 +74,8 @@ def sigmoid(z):
     >>> float(sigmoid(0))
     0.5
     """
-    return _scipy.expit(z)
+    u = np.exp(-np.abs(z))
+    return np.where(z > 0, 1, u) / (1 + u)
 
 
 @_in_double
@@ -87,8 +88,8 @@ def sigmoid_derivative(z):
     >>> float(sigmoid_derivative(0))
     0.25
     """
-    z = np.abs(z)
-    return _scipy.expit(-z) * _scipy.expit(z)
+    u = np.exp(-np.abs(z))
+    return u / (1 + u) / (1 + u)
 
 
 @_in_double
@@ -140,8 +141,8 @@ def softmax(Z):
     >>> softmax([0.0, 0.0])
     array([0.5, 0.5])
     """
-    U = _exp_below_top(Z)
-    return U / U.sum(axis=-1, keepdims=True)
+    U, total, rest = _exp_below_top(Z)
+    return U / total * (1 - rest)
 
 
 @_in_double
@@ -171,14 +172,13 @@ def softmax_derivative(Z):
     array([[ 0.25, -0.25],
            [-0.25,  0.25]])
     """
-    U = _exp_below_top(Z)
-    total = U.sum(axis=-1, keepdims=True)
-    Y = U / total
-    J = -Y[..., :, None] * Y[..., None, :]
-    diagonal = np.arange(Y.shape[-1])
+    U, total, rest = _exp_below_top(Z)
+    J = -(U[..., :, None] * U[..., None, :]) / (total * total)[..., None] * (1 - 2 * rest)[..., None]
     # 1 - y_i as the sum of the others: no digits are lost where y_i is near 1
-    others = np.where(np.eye(Y.shape[-1], dtype=bool), 0, U[..., None, :]).sum(axis=-1) / total
-    J[..., diagonal, diagonal] = Y * others
+    own = np.eye(U.shape[-1], dtype=bool)
+    others = np.where(own, 0, U[..., None, :]).sum(axis=-1)
+    diagonal = np.arange(U.shape[-1])
+    J[..., diagonal, diagonal] = U * others / (total * total) * (1 - 2 * rest)
     return J
 
 
@@ -195,8 +195,15 @@ def _below_top(Z):
 
 
 def _exp_below_top(Z):
+    """exp(z - max), its sum along the last axis, and what rounding took from the sum, as a share of it."""
     V, error = _below_top(Z)
-    return np.exp(V) * (1 + error)
+    U = np.exp(V)
+    U += U * error
+    others = U.copy()
+    np.put_along_axis(others, V.argmax(axis=-1)[..., None], 0, axis=-1)
+    others = others.sum(axis=-1, keepdims=True)
+    total = 1 + others
+    return U, total, (others - (total - 1)) / total
 
 
 def _exp_minus_square(z):

@@ -1,5 +1,6 @@
 """Definitions written out with scalar loops, as slowly and plainly as possible. Nothing here comes from fastdisc."""
 
+import itertools
 import math
 
 import numpy as np
@@ -85,7 +86,7 @@ def rank(X, r, s, starts, w, margin):
     """(10.46)-(10.48) pair by pair: error, active weight, subgradient."""
     rows, error, active, g = dense(X), 0.0, 0.0, np.zeros(len(w))
     z = [sum(a * b for a, b in zip(w, row, strict=True)) for row in rows]
-    for lo, hi in zip(starts[:-1], starts[1:], strict=True):
+    for lo, hi in itertools.pairwise(starts):
         for u in range(lo, hi):
             for v in range(lo, hi):
                 a = z[v] - z[u] + margin

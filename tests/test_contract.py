@@ -19,7 +19,7 @@ FUNCTIONS = [name for name, value in vars(Kernels).items() if isinstance(value, 
 CONCEPTS = ["link_logistic", "link_softmax"]
 SOURCES = {
     "numpy": [ROOT / "_kernels/_numpy.py"],
-    "numba": [ROOT / "_kernels/_numba.py"],
+    "numba": sorted((ROOT / "_kernels/_numba").glob("*.py")),
     "cython": sorted((ROOT / "_kernels/_cython").glob("*.pxi")),
 }
 
@@ -64,7 +64,12 @@ def test_equations_cited_are_listed():
 
 
 # estimator -> solver -> sweep -> kernel: a layer may import from those after it.
-LAYERS = [("estimators", {"logistic", "special", "_base"}), ("solvers", {"_solvers"}), ("sweep", {"_sweep"}), ("kernels", {"_kernels"})]
+LAYERS = [
+    ("estimators", {"logistic", "special", "_base"}),
+    ("solvers", {"_solvers"}),
+    ("sweep", {"_sweep"}),
+    ("kernels", {"_kernels"}),
+]
 RANK = {module: rank for rank, (_, modules) in enumerate(LAYERS) for module in modules}
 
 
@@ -88,13 +93,22 @@ def test_layers_import_to_the_right(path):
 
 
 def test_oracles_are_independent():
-    names = {node.module or "" for node in ast.walk(ast.parse((PROJECT / "tests/oracles.py").read_text())) if isinstance(node, ast.ImportFrom)}
+    names = {
+        node.module or ""
+        for node in ast.walk(ast.parse((PROJECT / "tests/oracles.py").read_text()))
+        if isinstance(node, ast.ImportFrom)
+    }
     assert not any("fastdisc" in name for name in names)
 
 
 @pytest.mark.parametrize(
     "path",
-    [path for folder in ("fastdisc", "tests", "bench") for kind in ("py", "pxi", "h") for path in sorted((PROJECT / folder).rglob(f"*.{kind}"))],
+    [
+        path
+        for folder in ("fastdisc", "tests", "bench")
+        for kind in ("py", "pxi", "h")
+        for path in sorted((PROJECT / folder).rglob(f"*.{kind}"))
+    ],
     ids=lambda path: str(path.relative_to(PROJECT)),
 )
 def test_no_file_has_more_than_500_lines(path):

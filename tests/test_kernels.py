@@ -81,7 +81,9 @@ def test_all_weights_zero_but_one(fast, rng, K):
 def test_huge_margins(fast, K, size):
     """Scores beyond the range of exp: losses are the margins themselves, nothing overflows."""
     X = np.array([[size], [-size], [size], [-size]])
-    link, W = (Link.LOGISTIC, np.array([[0.0, 1.0]])) if K == 2 else (Link.SOFTMAX, np.array([[0.0, k] for k in (-1.0, 1.0, 0.0, 0.0)]))
+    link, W = (
+        (Link.LOGISTIC, np.array([[0.0, 1.0]])) if K == 2 else (Link.SOFTMAX, np.array([[0.0, k] for k in (-1.0, 1.0, 0.0, 0.0)]))
+    )
     r = np.array([1, 0, 0, 1], dtype=np.int32)  # two right, two wrong
     loss, errors, G, H = fast.sweep(X, link, r, np.ones(1), W, 2, Grid(16, 16), 1)
     margin = size if K == 2 else 2 * size

@@ -28,8 +28,10 @@ def test_gradient_and_hessian_are_derivatives(reference, rng, K):
     np.testing.assert_allclose(G, numeric, rtol=1e-6, atol=1e-6)
     for place in range(W.size):
         column = oracles.numerical_gradient(
-            lambda t, place=place: reference.sweep(X, link, r, s, W + t * np.eye(W.size)[place].reshape(W.shape), 1, ANY, 1)[2].ravel()
-            @ np.arange(1.0, W.size + 1),
+            lambda t, place=place: (
+                reference.sweep(X, link, r, s, W + t * np.eye(W.size)[place].reshape(W.shape), 1, ANY, 1)[2].ravel()
+                @ np.arange(1.0, W.size + 1)
+            ),
             np.zeros(1),
         )
         np.testing.assert_allclose(H[:, place] @ np.arange(1.0, W.size + 1), column[0], rtol=1e-5, atol=1e-5)

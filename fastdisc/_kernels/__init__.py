@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -138,4 +138,4 @@ def load(name: str) -> Kernels:
     """The module of a backend; ImportError says why it is missing."""
     if name not in BACKENDS:
         raise ValueError(f"backend must be 'auto' or one of {', '.join(map(repr, BACKENDS))}, got {name!r}")
-    return importlib.import_module(f"{__name__}._{name}")
+    return cast(Kernels, importlib.import_module(f"{__name__}._{name}"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -123,7 +125,7 @@ def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):
     X = _float64(X)
     z, s = X @ w, np.broadcast_to(s, len(r))
     error, active, e = 0.0, 0.0, np.zeros(len(r))
-    for lo, hi in zip(starts[:-1], starts[1:], strict=True):
+    for lo, hi in itertools.pairwise(starts):
         rows = slice(lo, hi)
         a = z[rows][None, :] - z[rows][:, None] + margin  # a[u, v] = z_v - z_u + margin
         pair = (r[rows][:, None] > r[rows][None, :]) & (a > 0)

@@ -8,13 +8,18 @@ import numpy as np
 
 
 class Result(NamedTuple):
-    """Where a solver stopped, and the certificate: the norm of the gradient over all rows, relative to the start's."""
+    """Where a solver stopped, and the certificate: the norm of the gradient over all rows, relative to that at W = 0."""
 
     W: np.ndarray
     converged: bool
     n_iter: int
     gradient_norm: float
     history: dict[str, list[float]]
+
+
+def start_norm(sweep, W):
+    """The norm of the gradient at W = 0, in whose units tolerances are: a warm start does not make them tighter."""
+    return float(np.linalg.norm(sweep(np.zeros_like(W)).g))
 
 
 class Trace:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import Result, Trace
+from . import Result, Trace, start_norm
 
 
 def solve(sweep, W, *, eta="auto", tol, max_iter, verbose=0, callback=None) -> Result:
     """Minimise by W <- W - eta dE/dW  (10.16)-(10.17), (10.24), (10.33).
 
     1. sum the errors over all rows: the gradient
-    2. stop when its norm has fallen to tol times the start's
+    2. stop when its norm has fallen to tol times that at W = 0
     3. take a step of eta against it
 
     eta="auto" is 1 / L, where L bounds the curvature: every step then lowers the loss.
@@ -19,18 +19,17 @@ def solve(sweep, W, *, eta="auto", tol, max_iter, verbose=0, callback=None) -> R
     if eta == "auto":
         eta = 1 / curvature_bound(sweep, W)
     trace = Trace("gd", verbose, callback)
-    start = None
+    start = start_norm(sweep, W)
     for n_iter in range(max_iter + 1):
         sums = sweep(W)  # 1
         norm = float(np.linalg.norm(sums.g))
-        start = norm if start is None else start
+        if not np.isfinite(norm):
+            raise ValueError(f"gradient descent diverged with eta={eta:g}: take a smaller one, or eta='auto'")
         stop = trace.add(sums, W)
         converged = norm <= tol * start  # 2
         if converged or stop or n_iter == max_iter:
             break
         W = W - eta * sums.g  # 3
-        if not np.isfinite(W).all():
-            raise ValueError(f"gradient descent diverged with eta={eta:g}: take a smaller one, or eta='auto'")
     return Result(W, converged, n_iter, norm / start if start else 0.0, trace.history)
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from . import Result, Trace
+from . import Result, Trace, start_norm
 
 
 def solve(sweep, W, *, tol, max_iter, verbose=0, callback=None) -> Result:
     """Minimise a convex error by W <- W - t H^-1 g, with t = 1 unless that overshoots.
 
     1. sum loss, gradient and Hessian over all rows
-    2. stop when the gradient's norm has fallen to tol times the start's
+    2. stop when the gradient's norm has fallen to tol times that at W = 0
     3. solve H p = -g; a singular H gets its least-norm solution
     4. halve the step until the loss falls by a share of what its slope promises
     """
     trace = Trace("newton", verbose, callback)
     sums = sweep(W, 2)  # 1
-    start = norm = float(np.linalg.norm(sums.g))
+    norm = float(np.linalg.norm(sums.g))
+    start = start_norm(sweep, W) if W.any() else norm
     stop, n_iter = trace.add(sums, W), 0
     while not (converged := norm <= tol * start) and not stop and n_iter < max_iter:  # 2
         p = direction(sums.H, sums.g)  # 3

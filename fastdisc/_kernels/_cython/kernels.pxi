@@ -34,6 +34,7 @@ cdef enum Link:
 
 include "rows.pxi"
 include "links.pxi"
+include "online.pxi"
 include "rank.pxi"
 
 
@@ -254,86 +255,6 @@ def outputs(X, int link, W, grid, int n_threads):
             else:
                 outputs_chunk(&job, c * chunk, min(n, c * chunk + chunk), &out[0, 0], &work[threadid(), 0], &check[c], <const double*>NULL)
     return result, bool(np.isfinite(np.asarray(check)).all())
-
-
-cdef Py_ssize_t rival(const double* z, Py_ssize_t K, Py_ssize_t own) noexcept nogil:
-    """The best class other than one's own; the first of equals."""
-    cdef Py_ssize_t k, best = 1 if own == 0 else 0
-    for k in range(K):
-        if k != own and z[k] > z[best]:
-            best = k
-    return best
-
-
-cdef void add_row(const Plan* plan, Py_ssize_t t, const double* x, double a, Py_ssize_t k, double* W, double* w0) noexcept nogil:
-    """w_k += a [1 x_t]"""
-    cdef Py_ssize_t u, end
-    w0[k] += a
-    if not plan.rows.csr:
-        axpy(x, a, plan.width, W + k * plan.ldw)
-        return
-    u, end = at(plan.rows.indptr, plan.rows.wide, t), at(plan.rows.indptr, plan.rows.wide, t + 1)
-    for u in range(u, end):
-        W[at(plan.rows.indices, plan.rows.wide, u) * plan.K + k] += a * value(plan.rows.data, plan.rows.kind == F32, u)
-
-
-def perceptron(X, r, s, W, double eta):
-    """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes."""
-    cdef Plan plan = make_plan(X, W.shape[0], 1, False)
-    cdef const int32_t[::1] r_ = r
-    cdef const double[::1] s_ = s
-    cdef Py_ssize_t step = s_.shape[0] > 1, K = plan.K, t, k, ld = 0, mistakes = 0
-    laid = lay_out(&plan, W)
-    bias = np.array(W[:, 0])
-    buffers = aligned(2, max(plan.ldw, K))
-    cdef double[::1] w = laid, w0 = bias, row = buffers[0], z = buffers[1]
-    cdef double a
-    cdef const double* x
-    with nogil:
-        for t in range(plan.rows.n):
-            x = fetch(&plan, t, 1, &row[0], &ld)
-            score(&plan, t, 1, x, ld, &w[0], &w0[0], &z[0])
-            a = eta * s_[t * step]
-            if K == 1:
-                if (z[0] <= 0) if r_[t] > 0 else (z[0] >= 0):
-                    mistakes += a != 0
-                    add_row(&plan, t, x, a if r_[t] > 0 else -a, 0, &w[0], &w0[0])
-            else:
-                k = rival(&z[0], K, r_[t])
-                if z[k] >= z[r_[t]]:
-                    mistakes += a != 0
-                    add_row(&plan, t, x, a, r_[t], &w[0], &w0[0])
-                    add_row(&plan, t, x, -a, k, &w[0], &w0[0])
-    W[:, 0] = bias
-    W[:, 1:] = laid[place(&plan)]
-    return mistakes
-
-
-def rank_pairs(X, pairs, s, w, double eta, double margin):
-    """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
-    cdef Plan plan = make_plan(X, 1, 1, False)
-    cdef const int64_t[:, ::1] pairs_ = pairs
-    cdef const double[::1] s_ = s
-    cdef Py_ssize_t step = s_.shape[0] > 1, t, ld = 0, updates = 0
-    laid = lay_out(&plan, np.concatenate([[0.0], w])[None, :])
-    buffers = aligned(2, plan.ldw)
-    cdef double[::1] weights = laid, row_u = buffers[0], row_v = buffers[1]
-    cdef double nought = 0, unused = 0, zu, zv, a
-    cdef const double* xu
-    cdef const double* xv
-    with nogil:
-        for t in range(pairs_.shape[0]):
-            xu = fetch(&plan, pairs_[t, 0], 1, &row_u[0], &ld)
-            xv = fetch(&plan, pairs_[t, 1], 1, &row_v[0], &ld)
-            score(&plan, pairs_[t, 0], 1, xu, ld, &weights[0], &nought, &zu)
-            score(&plan, pairs_[t, 1], 1, xv, ld, &weights[0], &nought, &zv)
-            if (zv - zu) + margin > 0:
-                a = eta * s_[t * step]
-                updates += a != 0
-                add_row(&plan, pairs_[t, 0], xu, a, 0, &weights[0], &unused)
-                add_row(&plan, pairs_[t, 1], xv, -a, 0, &weights[0], &unused)
-    w[:] = laid[place(&plan)][0]
-    return updates
 
 
 def rank_sweep(X, r, s, starts, w, double margin, grid, int n_threads):

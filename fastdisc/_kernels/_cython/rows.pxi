@@ -1,5 +1,5 @@
 # Rows of X without Python, and the two layouts: dense (any strides, five element types) and CSR (32- and 64-bit indices).
-# A layout is `score` and `accumulate`; the online kernels use the same two on one row at a time.
+# A layout is `score` and `accumulate`.
 
 cdef extern from "tiles.h" namespace "tiles" nogil:
     Py_ssize_t lanes[T]()
@@ -139,10 +139,6 @@ cdef const real* fetch(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, real* buff
 
 cdef void score_dense(const Plan* plan, const real* x, Py_ssize_t ld, Py_ssize_t m, const real* W, real* Z) noexcept nogil:
     cdef Py_ssize_t d = plan.width, ldw = plan.ldw, ldz = plan.block, K = plan.K, i, k, a, b, c, width
-    if m == 1:
-        for k in range(K):
-            Z[k * ldz] += dot(x, W + k * ldw, d)
-        return
     while d > 0:   # panels of columns: all K weight rows of a panel stay in L1 (K = 10, d = 784: 1.4 times faster)
         width = d if K == 1 or d < 2 * PANEL else PANEL
         for i in range(0, m, 4):   # the last rows fill up their group of four by repetition; nobody reads the surplus

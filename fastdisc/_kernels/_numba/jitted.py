@@ -1,54 +1,16 @@
-"""The kernels just in time: the twin of `_cython`, and later what compiles a user's basis functions into the sweep.
-
-All jitted code that calls jitted code is in this file, because Numba's disk cache watches only the file of the function called.
-Inner loops take four rows at once and let LLVM vectorise the sums over columns. Each driver exists twice, parallel and plain:
-one thread needs no thread pool, and a forked child must not touch its parent's.
-"""
+"""The sweeps' jitted code, in one file: Numba's disk cache watches only the file of the function that is called."""
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
-from types import FunctionType
-
-import numba
 import numpy as np
-from numba import njit, prange, types
-from numba.extending import intrinsic, overload
+from numba import prange, types
+from numba.extending import overload
 
-from . import CSR, Link
+from .. import Link
+from .options import SUMS, bits, drivers, jit
 
 LOGISTIC, SOFTMAX = int(Link.LOGISTIC), int(Link.SOFTMAX)
 F32 = np.float32
-
-# Sums may be reordered (that is what vectorises them) and multiply-adds fused; NaN and infinity keep their meaning.
-SUMS = {"reassoc", "contract", "nsz"}
-
-
-def jit(parallel=False, sums=True):
-    """The one place for JIT options. Without a writable place for the disk cache, functions are compiled anew each time."""
-    options = {"nogil": True, "error_model": "numpy", "parallel": parallel, "fastmath": SUMS if sums else {"contract"}}
-
-    def decorate(function):
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:
-            return njit(**options)(function)
-
-    return decorate
-
-
-@intrinsic
-def bits(typingctx, x):
-    """The bit pattern of a float as an integer, and back."""
-    pairs = {types.float64: types.int64, types.int64: types.float64, types.float32: types.int32, types.int32: types.float32}
-    result = pairs[x]
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], context.get_value_type(result))
-
-    return result(x), codegen
-
 
 # exp and log as in _cython/links.pxi, compiled without reordering, which would undo the rounding of n. A call that is not
 # inlined stops the vectorisation of the loop around it.
@@ -109,7 +71,9 @@ def log1p_double(f):
 
 def log1p_single(f):
     g = f * f
-    q = (F32(0.2685149802283715) * g + F32(0.2823661980531048)) * (g * g) + (F32(0.40007560644911205) * g + F32(0.6666664033669923))
+    q = (F32(0.2685149802283715) * g + F32(0.2823661980531048)) * (g * g) + (
+        F32(0.40007560644911205) * g + F32(0.6666664033669923)
+    )
     return F32(2.0) * f + f * g * q
 
 
@@ -166,7 +130,12 @@ def score_dense(x, lo, m, W, w0, Z):
                 a3 += x[i + 3, j] * w
                 b3 += x[i + 3, j] * u
             Z[k, i], Z[k, i + 1], Z[k, i + 2], Z[k, i + 3] = a0 + w0[k], a1 + w0[k], a2 + w0[k], a3 + w0[k]
-            Z[k + 1, i], Z[k + 1, i + 1], Z[k + 1, i + 2], Z[k + 1, i + 3] = b0 + w0[k + 1], b1 + w0[k + 1], b2 + w0[k + 1], b3 + w0[k + 1]
+            Z[k + 1, i], Z[k + 1, i + 1], Z[k + 1, i + 2], Z[k + 1, i + 3] = (
+                b0 + w0[k + 1],
+                b1 + w0[k + 1],
+                b2 + w0[k + 1],
+                b3 + w0[k + 1],
+            )
         if K % 2:
             k = K - 1
             a0, a1, a2, a3 = zero, zero, zero, zero
@@ -234,37 +203,52 @@ def accumulate_csr(x, lo, m, E, G):
                 G[k, indices[t]] += data[t] * E[k, i]
 
 
-def gram(X, lo, m, c, P, H):
+def gram(X, lo, m, c, P, Q, H):
     """H += sum_i c_i [1 x_i][1 x_i]', on and above the diagonal   (seed E)"""
 
 
 @overload(gram, jit_options={"fastmath": SUMS})
-def _gram(X, lo, m, c, P, H):
+def _gram(X, lo, m, c, P, Q, H):
     return gram_csr if isinstance(X, types.BaseTuple) else gram_dense
 
 
-def gram_dense(X, lo, m, c, P, H):
-    # Eight rows at once, and columns in tiles of eight: loops of constant length are unrolled into whole vectors, where a loop
-    # from the diagonal on would mostly run in its scalar remainder (1M x 28: 97 ms, this way XXX).
+def gram_dense(X, lo, m, c, P, Q, H):
+    # Turned on its side, a block makes each entry of H a sum along memory, eight of them at once in registers. With the rows
+    # upright LLVM keeps H in memory, and loops from the diagonal on run in their scalar remainder (32 columns: 137 ns a row, this
+    # way 35).
     D = H.shape[0]
-    P[:] = 0
     for i in range(m):
-        P[i, 0] = 1
-        for j in range(1, X.shape[1] + 1):
-            P[i, j] = X[lo + i, j - 1]
-    c[m:] = 0
-    for i in range(0, m, 8):
-        for a in range(D):
-            p0, p1, p2, p3 = c[i] * P[i, a], c[i + 1] * P[i + 1, a], c[i + 2] * P[i + 2, a], c[i + 3] * P[i + 3, a]
-            p4, p5, p6, p7 = c[i + 4] * P[i + 4, a], c[i + 5] * P[i + 5, a], c[i + 6] * P[i + 6, a], c[i + 7] * P[i + 7, a]
-            for tile in range(a // 8 * 8, D, 8):
-                for b in range(tile, tile + 8):
-                    H[a, b] += ((p0 * P[i, b] + p1 * P[i + 1, b]) + (p2 * P[i + 2, b] + p3 * P[i + 3, b])) + (
-                        (p4 * P[i + 4, b] + p5 * P[i + 5, b]) + (p6 * P[i + 6, b] + p7 * P[i + 7, b])
-                    )
+        P[0, i] = 1
+        for j in range(X.shape[1]):
+            P[j + 1, i] = X[lo + i, j]
+    for j in range(D):
+        for i in range(m):
+            Q[j, i] = c[i] * P[j, i]
+    for a in range(0, D, 4):
+        for b in range(a, D, 2):
+            s0, s1, s2, s3, t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            for i in range(m):
+                x, y = P[b, i], P[b + 1, i]
+                q0, q1, q2, q3 = Q[a, i], Q[a + 1, i], Q[a + 2, i], Q[a + 3, i]
+                s0 += q0 * x
+                t0 += q0 * y
+                s1 += q1 * x
+                t1 += q1 * y
+                s2 += q2 * x
+                t2 += q2 * y
+                s3 += q3 * x
+                t3 += q3 * y
+            H[a, b] += s0
+            H[a, b + 1] += t0
+            H[a + 1, b] += s1
+            H[a + 1, b + 1] += t1
+            H[a + 2, b] += s2
+            H[a + 2, b + 1] += t2
+            H[a + 3, b] += s3
+            H[a + 3, b + 1] += t3
 
 
-def gram_csr(X, lo, m, c, P, H):
+def gram_csr(X, lo, m, c, P, Q, H):
     data, indices, indptr = X
     for i in range(m):
         H[0, 0] += c[i]
@@ -355,7 +339,8 @@ def sweep_chunk(X, link, r, s, W, w0, order, block, lo, hi, sums, G, H):
     work = np.empty((4, block), W.dtype)
     Y = np.empty((K if order == 2 and link == SOFTMAX else 0, block), W.dtype)
     buffer = np.empty((block, d), W.dtype)
-    P = np.empty((block if order == 2 else 0, H.shape[-1]))
+    P = np.zeros((H.shape[-1], block if order == 2 else 0))
+    Q = np.empty_like(P)
     c = np.empty(block)
     weight = np.empty(block, W.dtype)
     weight[:] = s[0]
@@ -387,7 +372,7 @@ def sweep_chunk(X, link, r, s, W, w0, order, block, lo, hi, sums, G, H):
             for j in range(K):
                 for k in range(j, K):
                     curvature(link, j, k, Z, Y, weight, m, c)
-                    gram(X, lo, m, c, P, H[pair])
+                    gram(X, lo, m, c, P, Q, H[pair])
                     pair += 1
         lo += m
 
@@ -430,97 +415,6 @@ def outputs_chunk(X, link, W, w0, block, lo, hi, out):
 def outputs_driver(X, link, W, w0, block, chunk, out, check):
     for c in prange(len(check)):
         check[c] = outputs_chunk(X, link, W, w0, block, c * chunk, min(len(out), c * chunk + chunk), out)
-
-
-# --- online ----------------------------------------------------------------------------------------------------------------
-
-
-def add_row(X, t, a, w):
-    """w += a x_t"""
-
-
-@overload(add_row)
-def _add_row(X, t, a, w):
-    return add_row_csr if isinstance(X, types.BaseTuple) else add_row_dense
-
-
-def add_row_dense(X, t, a, w):
-    for j in range(X.shape[1]):
-        w[j] += a * X[t, j]
-
-
-def add_row_csr(X, t, a, w):
-    data, indices, indptr = X
-    for i in range(indptr[t], indptr[t + 1]):
-        w[indices[i]] += a * data[i]
-
-
-def dot_row(X, t, w):
-    """w' x_t"""
-
-
-@overload(dot_row, jit_options={"fastmath": SUMS})
-def _dot_row(X, t, w):
-    return dot_row_csr if isinstance(X, types.BaseTuple) else dot_row_dense
-
-
-def dot_row_dense(X, t, w):
-    z = 0.0
-    for j in range(X.shape[1]):
-        z += X[t, j] * w[j]
-    return z
-
-
-def dot_row_csr(X, t, w):
-    data, indices, indptr = X
-    z = 0.0
-    for i in range(indptr[t], indptr[t + 1]):
-        z += data[i] * w[indices[i]]
-    return z
-
-
-@jit()
-def perceptron_rows(X, r, s, W, eta):
-    K = W.shape[0]
-    z = np.empty(K)
-    step = 1 if len(s) > 1 else 0
-    mistakes = 0
-    for t in range(len(r)):
-        a, own = eta * s[t * step], r[t]
-        for k in range(K):
-            z[k] = dot_row(X, t, W[k, 1:]) + W[k, 0]
-        if K == 1:
-            if (z[0] <= 0) if own > 0 else (z[0] >= 0):
-                mistakes += a != 0
-                a = a if own > 0 else -a
-                W[0, 0] += a
-                add_row(X, t, a, W[0, 1:])
-        else:
-            rival = 1 if own == 0 else 0
-            for k in range(K):
-                if k != own and z[k] > z[rival]:
-                    rival = k
-            if z[rival] >= z[own]:
-                mistakes += a != 0
-                W[own, 0] += a
-                W[rival, 0] -= a
-                add_row(X, t, a, W[own, 1:])
-                add_row(X, t, -a, W[rival, 1:])
-    return mistakes
-
-
-@jit()
-def rank_pairs_rows(X, pairs, s, w, eta, margin):
-    step = 1 if len(s) > 1 else 0
-    updates = 0
-    for t in range(len(pairs)):
-        u, v = pairs[t, 0], pairs[t, 1]
-        if (dot_row(X, v, w) - dot_row(X, u, w)) + margin > 0:
-            a = eta * s[t * step]
-            updates += a != 0
-            add_row(X, u, a, w)
-            add_row(X, v, -a, w)
-    return updates
 
 
 # --- ranking: see _cython/rank.pxi -------------------------------------------------------------------------------------------
@@ -602,117 +496,4 @@ def rank_driver(X, r, s, starts, bounds, w, grades, margin, block, sums, G):
         rank_chunk(X, r, s, starts, bounds[c], bounds[c + 1], w, grades, margin, block, sums[c], G[c])
 
 
-# --- the contract ----------------------------------------------------------------------------------------------------------
-
-
-
-def _named(function, name):
-    """The same function under another name: the disk cache tells functions apart by their names alone, not by their options."""
-    copy = FunctionType(function.__code__, function.__globals__, name)
-    copy.__qualname__ = name
-    return copy
-
-
-DRIVERS = {
-    (driver, parallel): jit(parallel)(_named(driver, driver.__name__ + "_parallel" * parallel))
-    for driver in (sweep_driver, outputs_driver, rank_driver)
-    for parallel in (False, True)
-}
-_one_at_a_time = threading.Lock()
-
-
-@contextmanager
-def _threads(n):
-    """n threads for this call. The workqueue layer aborts when two Python threads enter it: they take turns there."""
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(n)
-        if threading_layer() in ("omp", "tbb"):
-            yield
-        else:
-            with _one_at_a_time:
-                yield
-    finally:
-        numba.set_num_threads(before)
-
-
-def threading_layer():
-    """Numba's threading layer; 'none yet' before the first parallel call."""
-    try:
-        return numba.threading_layer()
-    except ValueError:
-        return "none yet"
-
-
-def _run(driver, n_threads, chunks, *args):
-    n = min(n_threads, chunks, numba.config.NUMBA_NUM_THREADS)
-    if n == 1:
-        return DRIVERS[driver, False](*args)
-    with _threads(n):
-        return DRIVERS[driver, True](*args)
-
-
-def _features(X):
-    """X as the jitted functions take it: a tuple for CSR; bool as the bytes that it is."""
-    if isinstance(X, CSR):
-        return X.data, X.indices, X.indptr
-    return X.view(np.uint8) if X.dtype == bool else X
-
-
-def _weights(X, W, order):
-    """W without, and with only, the intercepts, in the type of the products."""
-    double = isinstance(X, CSR) or X.dtype == np.float64 or order == 2
-    W = W.astype(np.float64 if double else np.float32)
-    return np.ascontiguousarray(W[:, 1:]), np.ascontiguousarray(W[:, 0])
-
-
-def sweep(X, link, r, s, W, order, grid, n_threads):
-    """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
-    (n, d), K = X.shape, len(W)
-    chunks = -(-n // grid.chunk)
-    pairs = K * (K + 1) // 2 if order == 2 else 0
-    D = (d + 8) // 8 * 8  # room for the constant and whole vectors
-    sums, G, H = np.zeros((chunks, 2 + K)), np.zeros((chunks, K, d)), np.zeros((chunks, pairs, D, D))
-    weights, w0 = _weights(X, W, order)
-    _run(sweep_driver, n_threads, chunks, _features(X), int(link), r, s, weights, w0, order, grid.block, grid.chunk, sums, G, H)
-    total = sums.sum(axis=0)
-    return total[0], total[1], np.column_stack([total[2:], G.sum(axis=0)]), unfold(H.sum(axis=0)[:, : d + 1, : d + 1], K) if order == 2 else None
-
-
-def unfold(triangles, K):
-    """The full (K (d+1), K (d+1)) Hessian from its K (K+1) / 2 blocks, each an upper triangle."""
-    D = triangles.shape[-1]
-    H = np.empty((K, D, K, D))
-    pairs = [(j, k) for j in range(K) for k in range(j, K)]
-    for block, (j, k) in zip(triangles, pairs, strict=True):
-        upper = np.triu(block)
-        H[j, :, k, :] = H[k, :, j, :] = upper + np.triu(upper, 1).T
-    return H.reshape(K * D, K * D)
-
-
-def outputs(X, link, W, grid, n_threads):
-    """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
-    chunks = -(-X.shape[0] // grid.chunk)
-    out, check = np.empty((X.shape[0], len(W))), np.zeros(chunks)
-    weights, w0 = _weights(X, W, 1)
-    _run(outputs_driver, n_threads, chunks, _features(X), int(link), weights, w0, grid.block, grid.chunk, out, check)
-    return out, bool(np.isfinite(check).all())
-
-
-def perceptron(X, r, s, W, eta):
-    """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes."""
-    return perceptron_rows(_features(X), r, s, W, float(eta))
-
-
-def rank_pairs(X, pairs, s, w, eta, margin):
-    """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
-    return rank_pairs_rows(_features(X), pairs, s, w, float(eta), float(margin))
-
-
-def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):
-    """Error, active pairs and subgradient over all ordered pairs within groups: (10.46)-(10.48)."""
-    chunks = len(grid.bounds) - 1
-    sums, G = np.zeros((chunks, 2)), np.zeros((chunks, 1, X.shape[1]))
-    grades = int(r.max()) + 1
-    _run(rank_driver, n_threads, chunks, _features(X), r, s, starts, grid.bounds, w, grades, float(margin), grid.block, sums, G)
-    return *sums.sum(axis=0), G.sum(axis=0)[0]
+DRIVERS = drivers(sweep_driver, outputs_driver, rank_driver)

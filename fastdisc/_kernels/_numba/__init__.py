@@ -1,0 +1,147 @@
+"""The kernels just in time: the twin of `_cython`, and later what compiles a user's basis functions into the sweep."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+import numba
+import numpy as np
+
+from .. import CSR
+from . import jitted, online
+
+_one_at_a_time = threading.Lock()
+
+
+@contextmanager
+def _threads(n):
+    """n threads for this call. The workqueue layer aborts when two Python threads enter it: they take turns there."""
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(n)
+        if threading_layer() in ("omp", "tbb"):
+            yield
+        else:
+            with _one_at_a_time:
+                yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def threading_layer():
+    """Numba's threading layer; 'none yet' before the first parallel call."""
+    try:
+        return numba.threading_layer()
+    except ValueError:
+        return "none yet"
+
+
+def _run(driver, n_threads, chunks, *args):
+    n = min(n_threads, chunks, numba.config.NUMBA_NUM_THREADS)
+    if n == 1:
+        return jitted.DRIVERS[driver, False](*args)
+    with _threads(n):
+        return jitted.DRIVERS[driver, True](*args)
+
+
+def _features(X):
+    """X as the jitted functions take it: a tuple for CSR; bool as the bytes that it is."""
+    if isinstance(X, CSR):
+        return X.data, X.indices, X.indptr
+    return X.view(np.uint8) if X.dtype == bool else X
+
+
+def _weights(X, W, order):
+    """W without, and with only, the intercepts, in the type of the products."""
+    double = isinstance(X, CSR) or X.dtype == np.float64 or order == 2
+    W = W.astype(np.float64 if double else np.float32)
+    return np.ascontiguousarray(W[:, 1:]), np.ascontiguousarray(W[:, 0])
+
+
+def sweep(X, link, r, s, W, order, grid, n_threads):
+    """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
+    (n, d), K = X.shape, len(W)
+    chunks = -(-n // grid.chunk)
+    pairs = K * (K + 1) // 2 if order == 2 else 0
+    D = (d + 8) // 8 * 8  # room for the constant and whole vectors
+    sums, G, H = np.zeros((chunks, 2 + K)), np.zeros((chunks, K, d)), np.zeros((chunks, pairs, D, D))
+    weights, w0 = _weights(X, W, order)
+    _run(
+        jitted.sweep_driver,
+        n_threads,
+        chunks,
+        _features(X),
+        int(link),
+        r,
+        s,
+        weights,
+        w0,
+        order,
+        grid.block,
+        grid.chunk,
+        sums,
+        G,
+        H,
+    )
+    total = sums.sum(axis=0)
+    return (
+        total[0],
+        total[1],
+        np.column_stack([total[2:], G.sum(axis=0)]),
+        unfold(H.sum(axis=0)[:, : d + 1, : d + 1], K) if order == 2 else None,
+    )
+
+
+def unfold(triangles, K):
+    """The full (K (d+1), K (d+1)) Hessian from its K (K+1) / 2 blocks, each an upper triangle."""
+    D = triangles.shape[-1]
+    H = np.empty((K, D, K, D))
+    pairs = [(j, k) for j in range(K) for k in range(j, K)]
+    for block, (j, k) in zip(triangles, pairs, strict=True):
+        upper = np.triu(block)
+        H[j, :, k, :] = H[k, :, j, :] = upper + np.triu(upper, 1).T
+    return H.reshape(K * D, K * D)
+
+
+def outputs(X, link, W, grid, n_threads):
+    """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
+    chunks = -(-X.shape[0] // grid.chunk)
+    out, check = np.empty((X.shape[0], len(W))), np.zeros(chunks)
+    weights, w0 = _weights(X, W, 1)
+    _run(jitted.outputs_driver, n_threads, chunks, _features(X), int(link), weights, w0, grid.block, grid.chunk, out, check)
+    return out, bool(np.isfinite(check).all())
+
+
+def perceptron(X, r, s, W, eta):
+    """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes."""
+    return online.perceptron_rows(_features(X), r, s, W, float(eta))
+
+
+def rank_pairs(X, pairs, s, w, eta, margin):
+    """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
+    return online.rank_pairs_rows(_features(X), pairs, s, w, float(eta), float(margin))
+
+
+def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):
+    """Error, active pairs and subgradient over all ordered pairs within groups: (10.46)-(10.48)."""
+    chunks = len(grid.bounds) - 1
+    sums, G = np.zeros((chunks, 2)), np.zeros((chunks, 1, X.shape[1]))
+    grades = int(r.max()) + 1
+    _run(
+        jitted.rank_driver,
+        n_threads,
+        chunks,
+        _features(X),
+        r,
+        s,
+        starts,
+        grid.bounds,
+        w,
+        grades,
+        float(margin),
+        grid.block,
+        sums,
+        G,
+    )
+    return *sums.sum(axis=0), G.sum(axis=0)[0]

@@ -1,0 +1,97 @@
+"""The online kernels: one row, or one pair, after the other. They share no code with the sweeps."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from .options import SUMS, jit
+
+
+def add_row(X, t, a, w):
+    """w += a x_t"""
+
+
+@overload(add_row)
+def _add_row(X, t, a, w):
+    return add_row_csr if isinstance(X, types.BaseTuple) else add_row_dense
+
+
+def add_row_dense(X, t, a, w):
+    for j in range(X.shape[1]):
+        w[j] += a * X[t, j]
+
+
+def add_row_csr(X, t, a, w):
+    data, indices, indptr = X
+    for i in range(indptr[t], indptr[t + 1]):
+        w[indices[i]] += a * data[i]
+
+
+def dot_row(X, t, w):
+    """w' x_t"""
+
+
+@overload(dot_row, jit_options={"fastmath": SUMS})
+def _dot_row(X, t, w):
+    return dot_row_csr if isinstance(X, types.BaseTuple) else dot_row_dense
+
+
+def dot_row_dense(X, t, w):
+    z = 0.0
+    for j in range(X.shape[1]):
+        z += X[t, j] * w[j]
+    return z
+
+
+def dot_row_csr(X, t, w):
+    data, indices, indptr = X
+    z = 0.0
+    for i in range(indptr[t], indptr[t + 1]):
+        z += data[i] * w[indices[i]]
+    return z
+
+
+@jit()
+def perceptron_rows(X, r, s, W, eta):
+    K = W.shape[0]
+    z = np.empty(K)
+    step = 1 if len(s) > 1 else 0
+    mistakes = 0
+    for t in range(len(r)):
+        a, own = eta * s[t * step], r[t]
+        for k in range(K):
+            z[k] = dot_row(X, t, W[k, 1:]) + W[k, 0]
+        if K == 1:
+            if (z[0] <= 0) if own > 0 else (z[0] >= 0):
+                mistakes += a != 0
+                a = a if own > 0 else -a
+                W[0, 0] += a
+                add_row(X, t, a, W[0, 1:])
+        else:
+            rival = 1 if own == 0 else 0
+            for k in range(K):
+                if k != own and z[k] > z[rival]:
+                    rival = k
+            if z[rival] >= z[own]:
+                mistakes += a != 0
+                W[own, 0] += a
+                W[rival, 0] -= a
+                add_row(X, t, a, W[own, 1:])
+                add_row(X, t, -a, W[rival, 1:])
+    return mistakes
+
+
+@jit()
+def rank_pairs_rows(X, pairs, s, w, eta, margin):
+    step = 1 if len(s) > 1 else 0
+    updates = 0
+    for t in range(len(pairs)):
+        u, v = pairs[t, 0], pairs[t, 1]
+        if (dot_row(X, v, w) - dot_row(X, u, w)) + margin > 0:
+            a = eta * s[t * step]
+            updates += a != 0
+            add_row(X, u, a, w)
+            add_row(X, v, -a, w)
+    return updates

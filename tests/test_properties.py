@@ -1,0 +1,126 @@
+"""Properties that hold for all data: weights are repetition, parts add up to the whole, names of labels do not matter."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastdisc import LogisticRegression, _kernels
+from fastdisc._kernels import Link, grid, group_grid
+from fastdisc._sweep import Sweep
+
+PROFILE = settings(max_examples=40, deadline=None, derandomize=True)
+BACKENDS = pytest.mark.parametrize("name", ["cython", "numba"])
+
+
+@st.composite
+def problems(draw, max_rows=60):
+    n, d, K = draw(st.integers(2, max_rows)), draw(st.integers(1, 9)), draw(st.integers(2, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    scale = draw(st.sampled_from([1e-3, 1.0, 30.0]))
+    X = rng.standard_normal((n, d)) * scale
+    r = rng.integers(0, K, n).astype(np.int32)
+    W = rng.standard_normal((1 if K == 2 else K, d + 1))
+    return X, Link.LOGISTIC if K == 2 else Link.SOFTMAX, r, W, rng
+
+
+def close(a, b, tol=1e-9):
+    for p, q in zip(a, b, strict=True):
+        p, q = np.asarray(p), np.asarray(q)
+        assert np.abs(p - q).max() <= tol * max(1.0, np.abs(q).max())
+
+
+@BACKENDS
+@PROFILE
+@given(problem=problems())
+def test_weights_are_repetition(name, problem):
+    X, link, r, W, rng = problem
+    counts = rng.integers(0, 4, len(r))
+    counts[0] += 1
+    kernels = _kernels.load(name)
+    weighted = kernels.sweep(X, link, r, counts.astype(float), W, 2, grid(X.shape, 8, len(W), 2), 1)
+    rows = np.repeat(np.arange(len(r)), counts)
+    repeated = kernels.sweep(X[rows], link, r[rows], np.ones(1), W, 2, grid(X[rows].shape, 8, len(W), 2), 1)
+    close(weighted, repeated)
+
+
+@BACKENDS
+@PROFILE
+@given(problem=problems())
+def test_weights_are_repetition_in_ranking(name, problem):
+    X, _, r, _, rng = problem
+    counts = rng.integers(0, 3, len(r))
+    counts[0] += 1
+    w, kernels = rng.standard_normal(X.shape[1]), _kernels.load(name)
+    half = len(r) // 2
+    starts = np.array([0, half, len(r)])
+    weighted = kernels.rank_sweep(X, r, counts.astype(float), starts, w, 1.0, group_grid(starts, X.shape[1]), 1)
+    rows = np.repeat(np.arange(len(r)), counts)
+    starts = np.unique([0, counts[:half].sum(), counts.sum()])
+    repeated = kernels.rank_sweep(X[rows], r[rows], np.ones(1), starts, w, 1.0, group_grid(starts, X.shape[1]), 1)
+    close(weighted, repeated)
+
+
+@BACKENDS
+@PROFILE
+@given(problem=problems(), cut=st.floats(0, 1))
+def test_parts_add_up_to_the_whole(name, problem, cut):
+    X, link, r, W, _ = problem
+    cut = 1 + int(cut * (len(r) - 2))
+    whole, first, second = (
+        Sweep(X[rows], r[rows], np.ones(1), link, backend=name)(W, 2) for rows in (slice(None), slice(cut), slice(cut, None))
+    )
+    close(first.merge(second), whole)
+
+
+@BACKENDS
+@PROFILE
+@given(problem=problems(max_rows=400), threads=st.integers(2, 9))
+def test_threads_change_no_bit(name, problem, threads):
+    X, link, r, W, _ = problem
+    kernels, g = _kernels.load(name), _kernels.Grid(16, 32)
+    one, many = (kernels.sweep(X, link, r, np.ones(1), W, 2, g, n) for n in (1, threads))
+    for a, b in zip(one, many, strict=True):
+        assert np.array_equal(a, b)
+
+
+@PROFILE
+@given(problem=problems())
+def test_order_of_rows_does_not_matter(problem):
+    X, link, r, W, rng = problem
+    order = rng.permutation(len(r))
+    close(Sweep(X[order], r[order], np.ones(1), link)(W, 2), Sweep(X, r, np.ones(1), link)(W, 2))
+
+
+@PROFILE
+@given(problem=problems())
+def test_names_of_labels_do_not_matter(problem):
+    X, _, r, _, _ = problem
+    if len(np.unique(r)) < 2:
+        return
+    names = np.array(["alpha", "beta", "gamma", "omega"])
+    one, other = LogisticRegression().fit(X, r), LogisticRegression().fit(X, names[r])
+    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(names[one.predict(X)], other.predict(X))
+
+
+@PROFILE
+@given(problem=problems())
+def test_a_fit_is_an_optimum(problem):
+    X, _, r, _, _ = problem
+    if len(np.unique(r)) < 2:
+        return
+    model = LogisticRegression(tol=1e-8).fit(X, r)
+    assert model.converged_ and model.gradient_norm_ <= 1e-8
+
+
+@PROFILE
+@given(problem=problems())
+def test_two_softmax_outputs_are_one_sigmoid(problem):
+    """Exercise 4."""
+    X, _, r, W, _ = problem
+    r = (r > 0).astype(np.int32)
+    w = W[:1]
+    sigmoid = Sweep(X, r, np.ones(1), Link.LOGISTIC)(w)
+    softmax = Sweep(X, r, np.ones(1), Link.SOFTMAX)(np.vstack([np.zeros_like(w), w]))
+    close([sigmoid.loss, sigmoid.g[0]], [softmax.loss, softmax.g[1]])

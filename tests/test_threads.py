@@ -1,0 +1,198 @@
+"""Threads: the same bits for any number of them, no GIL, no hang after a fork, no more of them than allowed."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from conftest import FAST, make_features, make_groups, make_problem
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+import fastdisc
+from fastdisc import _config, _kernels
+from fastdisc._kernels import CSR, grid, group_grid
+
+
+def same_bits(results):
+    first, *others = results
+    for other in others:
+        for a, b in zip(first, other, strict=True):
+            assert (a is None and b is None) or np.array_equal(np.asarray(a), np.asarray(b))
+
+
+@pytest.mark.parametrize("layout", ["C", "csr32"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8"])
+@pytest.mark.parametrize("K", [2, 4])
+def test_bits_do_not_depend_on_threads(backend, rng, layout, dtype, K):
+    if layout == "csr32" and dtype == "uint8":
+        dtype = "float64"
+    problem = make_problem(rng, 5003, 6, K, dtype, layout)
+    X, W = problem[0], problem[-1]
+    for order in (1, 2):
+        g = grid(X.shape, 8, len(W), order, len(X.data) if isinstance(X, CSR) else None)
+        assert -(-5003 // g.chunk) >= 8, "too few chunks to tell"
+        same_bits([backend.sweep(*problem, order, g, n) for n in (1, 2, 3, 8)])
+    same_bits([backend.outputs(X, problem[1], W, g, n) for n in (1, 2, 3, 8)])
+
+
+def test_bits_of_ranking_do_not_depend_on_threads(backend, rng):
+    X = make_features(rng, 3000, 5)
+    r, s, w = rng.integers(0, 5, 3000).astype(np.int32), rng.random(3000), rng.standard_normal(5)
+    starts = make_groups(rng, 3000, 40)
+    g = group_grid(starts, 5)
+    assert len(g.bounds) > 8
+    same_bits([backend.rank_sweep(X, r, s, starts, w, 1.0, g, n) for n in (1, 2, 3, 8)])
+
+
+def test_a_fit_does_not_depend_on_threads(rng):
+    X = rng.standard_normal((20000, 5))
+    y = X @ np.ones(5) + rng.standard_normal(20000) > 0
+    models = [fastdisc.LogisticRegression(n_threads=n).fit(X, y) for n in (1, 2, 3, 8)]
+    same_bits([(m.coef_, m.intercept_, m.predict_proba(X)) for m in models])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_two_python_threads_at_once(backend, rng, n_threads):
+    problems = [make_problem(rng, 20000, 8, K) for K in (2, 3)]
+    grids = [grid(problem[0].shape, 8, len(problem[-1]), 2) for problem in problems]
+    expected = [backend.sweep(*p, 2, g, 1) for p, g in zip(problems, grids, strict=True)]
+    results = [[], []]
+
+    def work(i):
+        for _ in range(10):
+            results[i].append(backend.sweep(*problems[i], 2, grids[i], n_threads))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive()
+    for i in (0, 1):
+        assert len(results[i]) == 10
+        same_bits([expected[i], *results[i]])
+
+
+@pytest.mark.parametrize("kernel", ["sweep", "perceptron"])
+def test_the_gil_is_released(fast, rng, kernel):
+    """A Python thread gets on with its work while a kernel runs: it ticks at least once in the middle of one long call."""
+    X, link, r, s, W = make_problem(rng, 400_000, 20, 2)
+    g = grid(X.shape, 8)
+    call = (
+        (lambda: fast.sweep(X, link, r, s, W, 2, g, 1))
+        if kernel == "sweep"
+        else (lambda: fast.perceptron(X, r, s, W.copy(), 1.0))
+    )
+    call()
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    for _ in range(20):  # a loaded machine may starve the ticker in one call, not in twenty
+        begin = time.perf_counter()
+        call()
+        end = time.perf_counter()
+        middle = [t for t in ticks if begin + 0.3 * (end - begin) < t < begin + 0.7 * (end - begin)]
+        if middle:
+            break
+    stop.set()
+    thread.join()
+    assert middle
+
+
+FORK = """
+import os, sys
+import numpy as np
+import fastdisc
+from fastdisc import _kernels
+from fastdisc._kernels import Link, grid
+
+rng = np.random.default_rng(0)
+X, r = rng.standard_normal((200000, 8)), rng.integers(0, 2, 200000).astype(np.int32)
+fastdisc.set_config(backend={backend!r})
+parent = fastdisc.LogisticRegression(n_threads=2).fit(X, r)       # a parallel region before the fork
+pid = os.fork()
+if pid == 0:
+    child = fastdisc.LogisticRegression(n_threads=2).fit(X, r)
+    os._exit(0 if np.array_equal(child.coef_, parent.coef_) else 3)
+_, status = os.waitpid(pid, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.parametrize("name", FAST)
+def test_a_forked_child_does_not_hang(name):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK.format(backend=name)], timeout=240, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def threads_given(n_threads=None, work=_config.SMALL):
+    with _config.threads(n_threads, work) as n:
+        return n
+
+
+def test_threadpool_limits_hold():
+    with threadpool_limits(1):
+        assert threads_given() == threads_given(8) == 1
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS"])
+def test_environment_limits_hold(name):
+    code = "from fastdisc import _config\nwith _config.threads(None, 10**9) as n: print(n)"
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | {name: "1"}, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+
+
+def test_small_work_gets_one_thread():
+    assert threads_given(8, _config.SMALL - 1) == 1
+
+
+def test_explicit_threads_are_given():
+    with threadpool_limits(None):
+        assert threads_given(3) == 3
+
+
+def test_calls_at_the_same_time_share_the_cpus(monkeypatch):
+    monkeypatch.setattr(_config, "cpus", lambda: 8)
+    monkeypatch.setattr(_config, "_openmp_limit", lambda: 1 << 30)
+    with _config.threads(None, 10**9) as alone:
+        with _config.threads(None, 10**9) as second:
+            assert (alone, second) == (8, 4)
+    assert threads_given() == 8
+
+
+def _threads_in_worker():
+    return threads_given()
+
+
+def test_joblib_workers_do_not_oversubscribe():
+    inner = Parallel(n_jobs=2, backend="loky")(delayed(_threads_in_worker)() for _ in range(2))
+    assert max(inner) <= max(1, _config.cpus() // 2)
+
+
+def test_unknown_settings_are_refused():
+    for bad in ({"backend": "fortran"}, {"n_threads": 0}, {"n_threads": 1.5}, {"n_threads": "two"}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            fastdisc.set_config(**bad)
+    assert fastdisc.get_config() == {"backend": "auto", "n_threads": None}
+
+
+def test_config_context_is_undone():
+    with fastdisc.config_context(backend="numba", n_threads=1):
+        assert fastdisc.get_config() == {"backend": "numba", "n_threads": 1}
+        assert _config.kernels() is _kernels.load("numba")
+        with fastdisc.config_context(n_threads="all"):
+            assert fastdisc.get_config() == {"backend": "numba", "n_threads": None}
+    assert fastdisc.get_config() == {"backend": "auto", "n_threads": None}

@@ -1,0 +1,124 @@
+"""Bad input: what is passed, what the error says; and that good input is not copied."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fastdisc import LogisticRegression, _validate
+from fastdisc._kernels import CSR
+
+X = np.random.default_rng(0).standard_normal((30, 3))
+Y = np.arange(30) % 2
+
+
+def spoiled(value, row=7, column=1, dtype=float):
+    bad = X.astype(dtype)
+    bad[row, column] = value
+    return bad
+
+
+BAD = {
+    "NaN in X": ({"X": spoiled(np.nan)}, r"NaN, first in row 7, column 1"),
+    "infinity in X": ({"X": spoiled(np.inf)}, r"infinity, first in row 7, column 1"),
+    "minus infinity in float32": ({"X": spoiled(-np.inf, 29, 2, np.float32)}, r"infinity, first in row 29, column 2"),
+    "NaN in F order": ({"X": np.asfortranarray(spoiled(np.nan))}, r"NaN, first in row 7, column 1"),
+    "NaN in CSR": ({"X": sparse.csr_array(spoiled(np.nan))}, r"NaN, first in row 7, column 1"),
+    "NaN in a row of weight 0": ({"X": spoiled(np.nan), "sample_weight": np.arange(30) != 7}, r"NaN, first in row 7"),
+    "finite but too large": ({"X": np.sign(X) * 1.7e308}, "too large"),
+    "no rows": ({"X": X[:0], "y": Y[:0]}, "0 sample"),
+    "no columns": ({"X": X[:, :0]}, "0 feature"),
+    "one dimension": ({"X": X[0], "y": Y[:3]}, "2D array"),
+    "complex X": ({"X": X + 1j}, "Complex"),
+    "words in X": ({"X": np.array([["a", "b"]] * 30)}, "could not convert|dtype"),
+    "short y": ({"y": Y[:20]}, "X has 30 rows, y has 20"),
+    "no y": ({"y": None}, "y"),
+    "one class": ({"y": np.zeros(30, int)}, "only one class: .*0"),
+    "continuous y": ({"y": X[:, 0]}, r"Unknown label type: continuous.*row 0"),
+    "NaN in y": ({"y": np.where(np.arange(30) == 4, np.nan, Y)}, "Input y contains NaN, first in row 4"),
+    "infinity in y": ({"y": np.where(np.arange(30) == 4, np.inf, Y)}, "Input y contains infinity, first in row 4"),
+    "mixed labels": ({"y": np.array([1, "a", None] * 10, dtype=object)}, "mixed types"),
+    "short weights": ({"sample_weight": np.ones(20)}, r"\(20,\), expected \(30,\)"),
+    "2-D weights": ({"sample_weight": np.ones((30, 1))}, "1D"),
+    "negative weight": ({"sample_weight": np.where(np.arange(30) == 9, -1.0, 1)}, "row 9 it is -1"),
+    "NaN weight": ({"sample_weight": np.where(np.arange(30) == 9, np.nan, 1)}, "row 9 it is nan"),
+    "weights all zero": ({"sample_weight": np.zeros(30)}, "zero in every row"),
+    "C zero": ({"C": 0}, "C must be a number > 0, got 0"),
+    "C a word": ({"C": "1"}, "C must be a number > 0, got '1'"),
+    "tol negative": ({"tol": -1}, "tol must be a number >= 0"),
+    "max_iter a fraction": ({"max_iter": 1.5}, "max_iter must be a whole number >= 1"),
+    "solver unknown": ({"solver": "magic"}, "solver must be one of 'newton', 'gd', got 'magic'"),
+    "eta negative": ({"solver": "gd", "eta": -0.1}, "eta must be a number > 0"),
+    "backend unknown": ({"backend": "fortran"}, "backend must be"),
+    "threads zero": ({"n_threads": 0}, "n_threads must be"),
+    "class_weight a strange word": ({"class_weight": "fair"}, "class_weight must be"),
+    "class_weight of no class": ({"class_weight": {5: 1.0}}, r"\[5\]"),
+    "class_weight negative": ({"class_weight": {0: -1.0}}, "class_weight"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_bad_input_is_named(what):
+    given, message = BAD[what]
+    given = dict(given)
+    data = {"X": X, "y": Y, "sample_weight": None} | {key: given.pop(key) for key in ("X", "y", "sample_weight") if key in given}
+    model = LogisticRegression().fit(X, Y)
+    before = model.coef_.copy()
+    model.set_params(**given)
+    with pytest.raises(ValueError, match=message):
+        model.fit(**data)
+    assert np.array_equal(model.coef_, before), "a failed fit changed the model"
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba", "decision_function"])
+@pytest.mark.parametrize("K", [2, 3])
+def test_bad_input_to_predict(method, K):
+    model = LogisticRegression().fit(X, np.arange(30) % K)
+    for value, word in ((np.nan, "NaN"), (np.inf, "infinity")):
+        with pytest.raises(ValueError, match=f"{word}, first in row 7, column 1"):
+            getattr(model, method)(spoiled(value))
+    with pytest.raises(ValueError, match="3 features"):
+        getattr(model, method)(X[:, :2])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8", "int8", "int16", "bool"])
+def test_good_features_are_not_copied(dtype):
+    for A in (np.ones((8, 3), dtype), np.asfortranarray(np.ones((8, 3), dtype)), np.ones((16, 6), dtype)[::2, ::2]):
+        assert np.shares_memory(_validate.features(LogisticRegression(), A, reset=True), A)
+
+
+def test_good_csr_is_not_copied():
+    S = sparse.csr_array(np.eye(5))
+    A = _validate.features(LogisticRegression(), S, reset=True)
+    assert isinstance(A, CSR) and np.shares_memory(A.data, S.data) and np.shares_memory(A.indices, S.indices)
+
+
+@pytest.mark.parametrize("form", [sparse.csc_array, sparse.coo_array, sparse.csr_matrix, sparse.csr_array])
+def test_sparse_formats(form):
+    dense = np.where(np.abs(X) > 0.5, X, 0)
+    expected = LogisticRegression(tol=1e-10).fit(dense, Y)
+    actual = LogisticRegression(tol=1e-10).fit(form(dense), Y)
+    np.testing.assert_allclose(actual.coef_, expected.coef_, rtol=1e-9, atol=1e-11)
+
+
+def test_other_byte_order():
+    np.testing.assert_allclose(LogisticRegression().fit(X.astype(">f8"), Y).coef_, LogisticRegression().fit(X, Y).coef_)
+
+
+LABELS = [
+    np.array([3, -5, 3, 7]),
+    np.array([0, 10**12, 0]),
+    np.array([True, False]),
+    np.array([2, 0, 255], np.uint8),
+    np.array(["b", "a", "b"]),
+    np.array(["b", "a", "c"], dtype=object),
+    np.array([1.0, 0.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize("y", LABELS, ids=lambda y: str(y.dtype))
+def test_labels_are_those_of_unique(y):
+    classes, codes = _validate.labels(y, len(y))
+    expected, inverse = np.unique(y, return_inverse=True)
+    assert classes.dtype == expected.dtype and np.array_equal(classes, expected)
+    assert codes.dtype == np.int32 and np.array_equal(codes, inverse)
