@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 KERNELS := $(wildcard fastdisc/_kernels/_cython/*.pyx fastdisc/_kernels/_cython/*.pxi fastdisc/_kernels/_cython/*.h)
 
-.PHONY: demo test lint bench results clean
+.PHONY: demo test bench clean
 
 demo: $(VENV)/demo
 	$(BIN)/python bench/demo.py
@@ -12,13 +12,14 @@ demo: $(VENV)/demo
 test: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint fastdisc/_kernels/_cython
+	PATH="$(abspath $(BIN)):$$PATH" cython-lint fastdisc/_kernels/_cython
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -n 2
 
 bench: $(VENV)/bench
 	$(BIN)/python -m pytest bench/kernels.py -q --benchmark-enable --benchmark-json=bench/results/kernels.json -p no:xdist
-	$(BIN)/python bench/table.py bench/results/kernels.json
+	$(BIN)/python bench/table.py bench/results/kernels.json --readme README.md
+	$(BIN)/python bench/startup.py
 
 clean:
 	rm -rf $(VENV) build fastdisc.egg-info fastdisc/_kernels/_cython/*.so fastdisc/_kernels/_cython/*.cpp

@@ -166,6 +166,18 @@ def threads(n_threads, work):
             _active -= 1
 
 
+@cache
+def _thread_pools():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread():
+    """For small linear algebra between sweeps: BLAS threads that wait for work spin, and take the CPUs from our own."""
+    return _thread_pools().limit(limits=1, user_api="blas")
+
+
 def show_config():
     """Print the version, the backends and why one is missing, SIMD level, threads, BLAS, and Numba's threading layer and cache.
 

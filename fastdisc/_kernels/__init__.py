@@ -104,9 +104,11 @@ class Kernels(Protocol):
         """
 
 
-# A chunk's sums are written once and read once more to be added up. With this many chunks the cost of that stays small beside
-# the sweep, and 16 threads still find work for the last tenth of it.
+# With this many chunks 16 threads still find work for the last tenth of a sweep.
 CHUNKS = 64
+# A chunk's sums are set to zero, filled, and read once more to be added up: a chunk must have rows enough to be worth that, and
+# all of them together must not take too much memory.
+ROWS, ROWS_HESSIAN, MEMORY = 128, 512, 64 * 2**20
 L1, L2 = 32 * 1024, 256 * 1024
 
 
@@ -121,8 +123,8 @@ def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stor
     rows = (L1 // max(1, order) if K == 1 or order == 2 else L2) // max(1, d * itemsize)
     block = min(256, max(16, rows // 16 * 16))
     size = K * (d + 1) + (K * (K + 1) // 2 * (d + 1) ** 2 if order == 2 else 0)
-    work = (n * d if stored is None else stored) * K * (d * K if order == 2 and stored is None else 1)
-    chunks = int(np.clip(work // (4 * size), 4, CHUNKS))
+    worth = n // (ROWS_HESSIAN if order == 2 else ROWS) if stored is None else stored * K // (4 * size)
+    chunks = max(1, min(CHUNKS, max(4, worth), max(8, MEMORY // (8 * size)), -(-n // block)))
     chunk = -(-n // chunks)
     return Grid(block, -(-chunk // block) * block)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from scipy import linalg
 
+from .._config import one_blas_thread
 from . import Result, Trace, start_norm
+
+LARGE = 1500  # unknowns from which BLAS threads gain more in the Cholesky factor than they take from the next sweep
 
 
 def solve(sweep, W, *, tol, max_iter, verbose=0, callback=None) -> Result:
@@ -22,7 +27,8 @@ def solve(sweep, W, *, tol, max_iter, verbose=0, callback=None) -> Result:
     start = start_norm(sweep, W) if W.any() else norm
     stop, n_iter = trace.add(sums, W), 0
     while not (converged := norm <= tol * start) and not stop and n_iter < max_iter:  # 2
-        p = direction(sums.H, sums.g)  # 3
+        with one_blas_thread() if len(sums.H) < LARGE else nullcontext():
+            p = direction(sums.H, sums.g)  # 3
         slope = float(np.vdot(sums.g, p))
         t, noise = 1.0, 8 * np.finfo(float).eps * abs(sums.loss)
         while True:  # 4

@@ -109,7 +109,6 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
         if job.step:
             for i in range(m):
                 s[i] = <real>job.s[lo + i]
-        prefetch(x + m * ld, AHEAD)
         if job.link == LOGISTIC:
             link_logistic(Z, job.r + lo, s, m, loss, wrong)
         else:
@@ -187,17 +186,18 @@ def sweep(X, int link, r, s, W, int order, grid, int n_threads):
     return total[0], total[1], G, H
 
 
-cdef object unfold(triangles, Py_ssize_t K, Py_ssize_t d, Py_ssize_t D):
+cdef object unfold(sums, Py_ssize_t K, Py_ssize_t d, Py_ssize_t D):
     """The full (K (d+1), K (d+1)) Hessian from what `hessian` sums for each pair of classes."""
     H = np.empty((K, d + 1, K, d + 1))
-    blocks = triangles[:K * (K + 1) // 2 * D * (D + 2)].reshape(-1, D + 2, D)
+    blocks = sums[:K * (K + 1) // 2 * D * (D + 2)].reshape(-1, D + 2, D)
+    triangles = blocks[:, :d, :d]
+    squares = np.where(np.arange(d)[:, None] <= np.arange(d), triangles, triangles.swapaxes(1, 2))
     pairs = [(j, k) for j in range(K) for k in range(j, K)]
-    for block, (j, k) in zip(blocks, pairs):
+    for block, square, (j, k) in zip(blocks, squares, pairs):
         full = H[j, :, k, :]
         full[0, 0] = block[D + 1, 0]
         full[0, 1:] = full[1:, 0] = block[D, :d]
-        upper = np.triu(block[:d, :d])
-        full[1:, 1:] = upper + np.triu(upper, 1).T
+        full[1:, 1:] = square
         H[k, :, j, :] = full
     return H.reshape(K * (d + 1), K * (d + 1))
 

@@ -52,7 +52,7 @@ def perceptron(X, r, s, W, double eta):
             for k in range(K):
                 z[k] = dot_row(&plan, t, x, k, &w[0]) + w0[k]
             if K == 1:
-                if (z[0] <= 0) if own > 0 else (z[0] >= 0):
+                if (z[0] <= 0) if own > 0 else (z[0] >= 0):   # adding 0 x instead of branching was slower: 33 ms for 27
                     mistakes += a != 0
                     a = a if own > 0 else -a
                     w0[0] += a

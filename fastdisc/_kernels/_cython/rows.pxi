@@ -10,14 +10,12 @@ cdef extern from "tiles.h" namespace "tiles" nogil:
     void axpy[T](const T* x, T a, Py_ssize_t d, T* w)
     void dot4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, Py_ssize_t d, T* z)
     void dot4x2[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, const T* u, Py_ssize_t d, T* zw, T* zu)
-    void axpy4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* e, Py_ssize_t d, T* g)
-    void prefetch[T](const T* x, Py_ssize_t n)
+    void axpy4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* e, Py_ssize_t d, T* g, const T* next)
     void outer[T](const T* x, Py_ssize_t ld, Py_ssize_t m, Py_ssize_t d, const T* e, Py_ssize_t lde, Py_ssize_t K, T* g, Py_ssize_t ldg)
     void gram(const double* Q, const double* P, Py_ssize_t ldp, Py_ssize_t m, Py_ssize_t D, double* H)
 
 cdef enum:
     PANEL = 256   # columns
-    AHEAD = 128   # numbers asked for before the link; a row for each group of four follows during accumulate
 
 ctypedef fused real:
     float
@@ -156,8 +154,7 @@ cdef void accumulate_dense(const Plan* plan, const real* x, Py_ssize_t ld, Py_ss
         outer(x, ld, m, d, E, plan.block, plan.K, G, plan.ldw)
         return
     for i in range(0, m - 3, 4):
-        prefetch(x + (m + i // 4) * ld + AHEAD, ld)
-        axpy4(x + i * ld, x + (i + 1) * ld, x + (i + 2) * ld, x + (i + 3) * ld, E + i, d, G)
+        axpy4(x + i * ld, x + (i + 1) * ld, x + (i + 2) * ld, x + (i + 3) * ld, E + i, d, G, x + (m + i // 4) * ld)
     for i in range(m - m % 4, m):
         axpy(x + i * ld, E[i], d, G)
 

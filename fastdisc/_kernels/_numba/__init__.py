@@ -97,10 +97,10 @@ def unfold(triangles, K):
     """The full (K (d+1), K (d+1)) Hessian from its K (K+1) / 2 blocks, each an upper triangle."""
     D = triangles.shape[-1]
     H = np.empty((K, D, K, D))
+    squares = np.where(np.arange(D)[:, None] <= np.arange(D), triangles, triangles.swapaxes(1, 2))
     pairs = [(j, k) for j in range(K) for k in range(j, K)]
-    for block, (j, k) in zip(triangles, pairs, strict=True):
-        upper = np.triu(block)
-        H[j, :, k, :] = H[k, :, j, :] = upper + np.triu(upper, 1).T
+    for square, (j, k) in zip(squares, pairs, strict=True):
+        H[j, :, k, :] = H[k, :, j, :] = square
     return H.reshape(K * D, K * D)
 
 

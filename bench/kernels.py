@@ -1,0 +1,129 @@
+"""Every kernel on every backend at the shapes of the figures. Each row carries two ratios, taken in turn in this process:
+its speed-up over the NumPy reference, and its time over that of merely reading X. Compilation happens before any clock starts."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from measure import best_of, reader
+from problems import dense, groups, images
+
+from fastdisc import _config, _kernels
+from fastdisc._kernels import Link, grid, group_grid
+
+BACKENDS = ("cython", "numba", "numpy")
+THREADS = min(2, _config.cpus())
+ONE = np.ones(1)
+_numpy_time = {}
+
+
+def weights(K, d):
+    return np.random.default_rng(1).standard_normal((K, d + 1)) * 0.1
+
+
+def sweep(n, d, dtype, order, K=2):
+    def make():
+        X, y = images(n, d, K, dtype) if d == 784 else dense(n, d, K, dtype)
+        W = weights(1 if K == 2 else K, d) * (0.01 if d == 784 else 1)
+        link = Link.LOGISTIC if K == 2 else Link.SOFTMAX
+        r = y.astype(np.int32)
+        g = grid(X.shape, 8 if order == 2 else max(4, X.itemsize), len(W), order)
+        X64 = images(n, d, K, "float64")[0] if d == 784 else X  # "over _numpy on float64"
+        calls = {name: lambda k, A=X: k.sweep(A, link, r, ONE, W, order, g, THREADS) for name in ("cython", "numba")}
+        calls["numpy"] = lambda k: k.sweep(X64, link, r, ONE, W, order, g, THREADS)
+        return X, THREADS, calls
+
+    return make
+
+
+def perceptron(n, d, K, noise):
+    def make():
+        X, y = dense(n, d, K, noise=noise)
+        r, rows = y.astype(np.int32), 1 if K == 2 else K
+        slow = min(n, 20_000)  # the reference is a Python loop: timed on a part, scaled to the whole
+        calls = {name: lambda k: k.perceptron(X, r, ONE, np.zeros((rows, d + 1)), 1.0) for name in ("cython", "numba")}
+        calls["numpy"] = lambda k: k.perceptron(X[:slow], r[:slow], ONE, np.zeros((rows, d + 1)), 1.0)
+        return X, 1, calls, n / slow
+
+    return make
+
+
+def rank_sweep():
+    def make():
+        X, r, starts = groups()
+        w, g = weights(1, X.shape[1])[0, 1:].copy(), group_grid(starts, X.shape[1])
+        call = lambda k: k.rank_sweep(X, r, ONE, starts, w, 1.0, g, THREADS)  # noqa: E731
+        return X, THREADS, dict.fromkeys(BACKENDS, call)
+
+    return make
+
+
+def rank_pairs(d=46, count=500_000):
+    def make():
+        X, _ = dense(50_000, d)
+        pairs = np.random.default_rng(2).integers(0, len(X), (count, 2))
+        slow = 10_000
+        calls = {name: lambda k: k.rank_pairs(X, pairs, ONE, np.zeros(d), 0.01, 1.0) for name in ("cython", "numba")}
+        calls["numpy"] = lambda k: k.rank_pairs(X, pairs[:slow], ONE, np.zeros(d), 0.01, 1.0)
+        return X, 1, calls, count / slow
+
+    return make
+
+
+# name -> problem. The names are what compare.py matches and the README's table shows.
+PROBLEMS = {
+    "logistic gradient 1M x 50 float64": sweep(1_000_000, 50, "float64", 1),
+    "logistic gradient 1M x 50 float32": sweep(1_000_000, 50, "float32", 1),
+    "logistic gradient 1M x 28 float64": sweep(1_000_000, 28, "float64", 1),
+    "logistic gradient 200k x 500 float64": sweep(200_000, 500, "float64", 1),
+    "logistic gradient 2M x 10 float64": sweep(2_000_000, 10, "float64", 1),
+    "logistic Hessian 1M x 28 float64": sweep(1_000_000, 28, "float64", 2),
+    "softmax gradient K=10 60k x 784 uint8": sweep(60_000, 784, "uint8", 1, K=10),
+    "softmax gradient K=10 60k x 784 float32": sweep(60_000, 784, "float32", 1, K=10),
+    "softmax gradient K=10 1M x 28 float64": sweep(1_000_000, 28, "float64", 1, K=10),
+    "perceptron epoch 1M x 28, 9% mistakes": perceptron(1_000_000, 28, 2, 0.1),
+    "perceptron epoch 1M x 28, 39% mistakes": perceptron(1_000_000, 28, 2, 1.0),
+    "perceptron epoch K=10 200k x 28": perceptron(200_000, 28, 10, 0.1),
+    "ranking subgradient 145k x 74, 150 groups": rank_sweep(),
+    "ranking updates 500k pairs, d=46": rank_pairs(),
+}
+
+
+@pytest.fixture(scope="module", params=PROBLEMS)
+def problem(request):
+    """One problem at a time: all of them at once would not fit in memory."""
+    for maker in (dense, images, groups):
+        maker.cache_clear()
+    made = PROBLEMS[request.param]()
+    X, threads, calls, *scale = made
+    return request.param, X, threads, calls, scale[0] if scale else 1.0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_kernel(benchmark, problem, backend):
+    name, X, threads, calls, scale = problem
+    kernels = _kernels.load(backend)
+    call = lambda: calls[backend](kernels)  # noqa: E731
+    begin = time.perf_counter()
+    if backend != "numpy":
+        call()
+    first = time.perf_counter() - begin
+    rounds = 1 if backend == "numpy" and "ranking sub" in name else 3 if backend == "numpy" else 9
+    benchmark.pedantic(call, rounds=rounds, iterations=1)
+    read = reader(X, threads)
+    kernel_time, read_time = best_of([call, read], rounds)
+    kernel_time *= scale if backend == "numpy" else 1
+    if name not in _numpy_time:
+        reference = _kernels.load("numpy")
+        _numpy_time[name] = scale * best_of([lambda: calls["numpy"](reference)], 1 if "ranking sub" in name else 3)[0]
+    benchmark.extra_info.update(
+        problem=name,
+        backend=backend,
+        milliseconds=1e3 * kernel_time,
+        over_numpy=_numpy_time[name] / kernel_time,
+        over_read=kernel_time / read_time,
+        read_gigabytes_per_second=X.nbytes / read_time / 1e9,
+        first_call=first,
+    )
