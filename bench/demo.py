@@ -54,7 +54,8 @@ def row(name, X, y):
                 break
     size = f"{len(y):,} x {X.shape[1]}"
     print(
-        f"{name:<26} {size:>13}, {len(ours.classes_):>2} classes   accuracy {ours.score(X_test, y_test):.3f}   {1e3 * time:>7.1f} ms"
+        f"{name:<26} {size:>13}, {len(ours.classes_):>2} classes   accuracy {ours.score(X_test, y_test):.3f}"
+        f"   {1e3 * time:>7.1f} ms"
         f"   scikit-learn {best[1]:<15} {1e3 * best[0]:>7.1f} ms   {best[0] / time:>5.1f}x"
     )
 
