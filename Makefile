@@ -4,44 +4,36 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 KERNELS := $(wildcard fastdisc/_kernels/_cython/*.pyx fastdisc/_kernels/_cython/*.pxi fastdisc/_kernels/_cython/*.h)
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench rivals clean
 
-demo: $(VENV)/demo
+demo: $(VENV)/ready
 	$(BIN)/python bench/demo.py
 
-test: $(VENV)/test
+test: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PATH="$(abspath $(BIN)):$$PATH" cython-lint fastdisc/_kernels/_cython
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -n 2
 
-bench: $(VENV)/bench
+bench: $(VENV)/ready
 	$(BIN)/python -m pytest bench/kernels.py -q --benchmark-enable --benchmark-json=bench/results/kernels.json -p no:xdist
 	$(BIN)/python bench/table.py bench/results/kernels.json --readme README.md
 	$(BIN)/python bench/startup.py
 
+rivals: $(VENV)/rivals
+	$(BIN)/python bench/time_to_accuracy.py --json bench/results/time_to_accuracy.json
+
 clean:
 	rm -rf $(VENV) build fastdisc.egg-info fastdisc/_kernels/_cython/*.so fastdisc/_kernels/_cython/*.cpp
 
-$(VENV)/python:
-	$(PYTHON) -m venv $(VENV)
+# One environment for demo and tests, and an editable install: the kernels are built in place, Python files are used as they are.
+$(VENV)/ready: pyproject.toml setup.py $(KERNELS)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip "setuptools>=77" "cython>=3.1" "numpy>=2.0"
+	$(BIN)/pip install -q --no-build-isolation -e ".[plot,test,lint]"
 	touch $@
 
-# An editable install: the kernels are built in place, Python files are used as they are.
-$(VENV)/built: $(VENV)/python pyproject.toml setup.py $(KERNELS)
-	$(BIN)/pip install -q --no-build-isolation -e .
-	touch $@
-
-$(VENV)/demo: $(VENV)/built
-	$(BIN)/pip install -q --no-build-isolation -e ".[plot]"
-	touch $@
-
-$(VENV)/test: $(VENV)/built
-	$(BIN)/pip install -q --no-build-isolation -e ".[test,lint]"
-	touch $@
-
-$(VENV)/bench: $(VENV)/test
+$(VENV)/rivals: $(VENV)/ready
 	$(BIN)/pip install -q --no-build-isolation -e ".[bench]"
 	touch $@

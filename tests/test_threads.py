@@ -30,11 +30,11 @@ def same_bits(results):
 def test_bits_do_not_depend_on_threads(backend, rng, layout, dtype, K):
     if layout == "csr32" and dtype == "uint8":
         dtype = "float64"
-    problem = make_problem(rng, 5003, 6, K, dtype, layout)
+    problem = make_problem(rng, 10_003, 6, K, dtype, layout)
     X, W = problem[0], problem[-1]
     for order in (1, 2):
         g = grid(X.shape, 8, len(W), order, len(X.data) if isinstance(X, CSR) else None)
-        assert -(-5003 // g.chunk) >= 8, "too few chunks to tell"
+        assert -(-10_003 // g.chunk) >= 8, "too few chunks to tell"
         same_bits([backend.sweep(*problem, order, g, n) for n in (1, 2, 3, 8)])
     same_bits([backend.outputs(X, problem[1], W, g, n) for n in (1, 2, 3, 8)])
 
