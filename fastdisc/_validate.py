@@ -17,10 +17,20 @@ def features(estimator, X, *, reset):
     )
     if not sparse.issparse(X):
         return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+    _check_structure(X)
     data = X.data if X.dtype in DTYPES[:2] else X.data.astype(np.float64)
     wide = X.indices.dtype == np.int64 or X.indptr.dtype == np.int64
     index = np.int64 if wide else np.int32
     return CSR(data, X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False), X.shape[1])
+
+
+def _check_structure(X):
+    """SciPy takes any three arrays for a CSR matrix; a kernel would read and write wherever they point."""
+    ends = X.indptr
+    if ends[0] != 0 or ends[-1] > min(len(X.data), len(X.indices)) or (np.diff(ends) < 0).any():
+        raise ValueError("X is not a valid CSR matrix: indptr must rise from 0 to at most the number of stored values")
+    if len(X.indices) and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
+        raise ValueError(f"X is not a valid CSR matrix: a column index is outside 0 to {X.shape[1] - 1}")
 
 
 def labels(y, n_rows):

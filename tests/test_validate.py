@@ -105,6 +105,14 @@ def test_other_byte_order():
     np.testing.assert_allclose(LogisticRegression().fit(X.astype(">f8"), Y).coef_, LogisticRegression().fit(X, Y).coef_)
 
 
+@pytest.mark.parametrize("part", ["indices", "indptr"])
+def test_broken_csr_is_refused(part):
+    S = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0))
+    getattr(S, part)[3] = 99
+    with pytest.raises(ValueError, match="not a valid CSR"):
+        LogisticRegression().fit(S, Y)
+
+
 LABELS = [
     np.array([3, -5, 3, 7]),
     np.array([0, 10**12, 0]),
