@@ -17,6 +17,7 @@ test: $(VENV)/ready
 	$(BIN)/python -m pytest -q -n 2
 
 bench: $(VENV)/ready
+	mkdir -p bench/results
 	$(BIN)/python -m pytest bench/kernels.py -q --benchmark-enable --benchmark-json=bench/results/kernels.json -p no:xdist
 	$(BIN)/python bench/table.py bench/results/kernels.json --readme README.md
 	$(BIN)/python bench/startup.py
@@ -30,10 +31,10 @@ clean:
 # One environment for demo and tests, and an editable install: the kernels are built in place, Python files are used as they are.
 $(VENV)/ready: pyproject.toml setup.py $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --upgrade pip "setuptools>=77" "cython>=3.1" "numpy>=2.0"
-	$(BIN)/pip install -q --no-build-isolation -e ".[plot,test,lint]"
+	$(BIN)/pip install -qq --upgrade pip "setuptools>=77" "cython>=3.1" "numpy>=2.0"
+	$(BIN)/pip install -qq --no-build-isolation -e ".[plot,test,lint]"
 	touch $@
 
 $(VENV)/rivals: $(VENV)/ready
-	$(BIN)/pip install -q --no-build-isolation -e ".[bench]"
+	$(BIN)/pip install -qq --no-build-isolation -e ".[bench]"
 	touch $@

@@ -75,4 +75,5 @@ extensions = [
     for level, flags in LEVELS.items()
 ]
 directives = {"language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False}
+directives["freethreading_compatible"] = True  # no state of the modules changes after import
 setup(ext_modules=cythonize(extensions, compiler_directives=directives), cmdclass={"build_ext": BuildInParallel})

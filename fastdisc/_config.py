@@ -9,9 +9,11 @@ import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from numbers import Integral
 
 from . import _kernels
 
+_KEEP = object()
 _defaults = {"backend": "auto", "n_threads": None}
 _overrides: ContextVar[dict] = ContextVar("fastdisc_config", default={})  # noqa: B039 (never mutated)
 
@@ -24,8 +26,8 @@ _lock = threading.Lock()
 
 
 def _after_fork():
-    global _forked, _active, _lock
-    _forked, _active, _lock = True, 0, threading.Lock()
+    global _forked, _active, _limited, _lock
+    _forked, _active, _limited, _lock = True, 0, 0, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -35,7 +37,7 @@ if hasattr(os, "register_at_fork"):
 def check(backend, n_threads):
     if backend not in (None, "auto", *_kernels.BACKENDS):
         raise ValueError(f"backend must be 'auto' or one of {', '.join(map(repr, _kernels.BACKENDS))}, got {backend!r}")
-    whole = (isinstance(n_threads, int) and not isinstance(n_threads, bool)) or hasattr(n_threads, "__index__")
+    whole = isinstance(n_threads, Integral) and not isinstance(n_threads, bool)
     if n_threads is not None and not (whole and n_threads >= 1):
         raise ValueError(f"n_threads must be None or a whole number >= 1, got {n_threads!r}")
 
@@ -52,28 +54,28 @@ def get_config():
     return _defaults | _overrides.get()
 
 
-def set_config(*, backend=None, n_threads=None):
+def set_config(*, backend=_KEEP, n_threads=_KEEP):
     """Change the settings for the whole process. What is not given stays as it is.
 
     Parameters
     ----------
     backend : {"auto", "cython", "numba", "numpy"}, optional
         "auto" takes the fastest that is installed.
-    n_threads : int or "all", optional
-        The most threads to use; "all" for the CPUs that this process may use.
+    n_threads : int or None, optional
+        The most threads to use; None for the CPUs that this process may use.
 
     Examples
     --------
     >>> import fastdisc
     >>> fastdisc.set_config(n_threads=2)
-    >>> fastdisc.set_config(n_threads="all")
+    >>> fastdisc.set_config(n_threads=None)
     """
     changes = _changes(backend, n_threads)
     _defaults.update(changes)
 
 
 @contextmanager
-def config_context(*, backend=None, n_threads=None):
+def config_context(*, backend=_KEEP, n_threads=_KEEP):
     """Settings for the code in a `with` block, in this thread or task alone.
 
     Parameters are those of `set_config`.
@@ -93,12 +95,11 @@ def config_context(*, backend=None, n_threads=None):
 
 
 def _changes(backend, n_threads):
-    changes = {}
-    if backend is not None:
-        changes["backend"] = backend
-    if n_threads is not None:
-        changes["n_threads"] = None if n_threads == "all" else n_threads
-    check(changes.get("backend", "auto"), changes.get("n_threads"))
+    changes = {"backend": backend, "n_threads": n_threads}
+    changes = {key: value for key, value in changes.items() if value is not _KEEP}
+    if changes.get("backend", "auto") is None:
+        raise ValueError("backend must be a name; 'auto' takes the fastest that is installed")
+    check(changes.get("backend"), changes.get("n_threads"))
     return changes
 
 
@@ -135,9 +136,10 @@ def _openmp_limit():
     """What OMP_NUM_THREADS and threadpool_limits allow this thread; a large number where nothing does."""
     try:
         limit = _kernels.load("cython").openmp_threads()
-    except ImportError:
-        limit = int(os.environ.get("OMP_NUM_THREADS") or 0)
-    return limit or 1 << 30
+    except (ImportError, ValueError):
+        limit = 0
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return limit or (int(first) if first.isdecimal() else 0) or 1 << 30
 
 
 @contextmanager
@@ -173,9 +175,28 @@ def _thread_pools():
     return ThreadpoolController()
 
 
+_limited = 0
+_limiter = None
+
+
+@contextmanager
 def one_blas_thread():
-    """For small linear algebra between sweeps: BLAS threads that wait for work spin, and take the CPUs from our own."""
-    return _thread_pools().limit(limits=1, user_api="blas")
+    """For small linear algebra between sweeps: BLAS threads that wait for work spin, and take the CPUs from our own.
+
+    The limit is the process's: of calls that overlap, the first sets it and the last restores what was.
+    """
+    global _limited, _limiter
+    with _lock:
+        _limited += 1
+        if _limited == 1:
+            _limiter = _thread_pools().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _limited -= 1
+            if _limited == 0:
+                _limiter.restore_original_limits()
 
 
 def show_config():
@@ -193,7 +214,7 @@ def show_config():
     for name in _kernels.BACKENDS:
         try:
             module = _kernels.load(name)
-        except ImportError as problem:
+        except (ImportError, ValueError) as problem:
             lines.append((name, f"missing: {problem}"))
             continue
         lines.append((name, "available"))
@@ -204,7 +225,7 @@ def show_config():
             lines[-1] = (name, _describe_numba(module))
     with threads(None, SMALL) as n:
         why = " (forked child)" if _forked else ""
-        lines.append(("threads", f"{n} of {cpus()} CPUs{why}"))
+        lines.append(("threads", f"up to {n}{why}; this process may use {cpus()} CPUs"))
     from threadpoolctl import threadpool_info
 
     blas = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]

@@ -27,7 +27,7 @@ class Sums(NamedTuple):
 
 def _work(X, K, order):
     values = len(X.data) if isinstance(X, CSR) else X.shape[0] * X.shape[1]
-    return 2 * values * K * (K * X.shape[1] // 4 if order == 2 else 1)
+    return 2 * values * K * (max(1, K * X.shape[1] // 4) if order == 2 else 1)
 
 
 def _grid(X, K, order):
@@ -40,17 +40,19 @@ class Sweep:
     """Loss, errors, gradient and Hessian of a linear model on fixed data, as functions of its weights W (K, d+1)."""
 
     def __init__(self, X, r, s, link, *, backend=None, n_threads=None):
-        self.X, self.r, self.s, self.link = X, r, s, Link(link)
+        self.X, self.r, self.link = X, r, Link(link)
+        self.unit = float(s.max())  # the largest row weight: rows weigh up to 1, which fits in float32 too
+        self.s = s / self.unit
         self.kernels, self.n_threads = _config.kernels(backend), n_threads
 
     def __call__(self, W, order=1) -> Sums:
         with _config.threads(self.n_threads, _work(self.X, len(W), order)) as n:
-            sums = Sums(*self.kernels.sweep(self.X, self.link, self.r, self.s, W, order, _grid(self.X, len(W), order), n))
-        if not (np.isfinite(sums.loss) and np.isfinite(sums.g).all()):
+            loss, errors, g, H = self.kernels.sweep(self.X, self.link, self.r, self.s, W, order, _grid(self.X, len(W), order), n)
+        if not (np.isfinite(loss) and np.isfinite(g).all() and (H is None or np.isfinite(H).all())):
             check_finite(self.X)
             if np.abs(W).max() <= 1:  # else the weights may have run away, and the solver knows what to do
                 raise_too_large(self.X)
-        return sums
+        return Sums(self.unit * loss, self.unit * errors, self.unit * g, None if H is None else self.unit * H)
 
 
 class Penalized:
@@ -79,7 +81,7 @@ class Penalized:
 def outputs(X, link, W, *, backend=None, n_threads=None):
     """Scores or outputs of a linear model, (N, K)."""
     with _config.threads(n_threads, _work(X, len(W), 1)) as n:
-        Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _grid(X, len(W), 1), n)
+        Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _grid(X, len(W), 2), n)
     if not finite:
         check_finite(X)
         raise_too_large(X)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from numbers import Number
+
 import numpy as np
 from scipy import sparse
 
@@ -16,12 +19,13 @@ def features(estimator, X, *, reset):
         estimator, X, reset=reset, accept_sparse="csr", dtype=list(DTYPES), ensure_all_finite=False, accept_large_sparse=True
     )
     if not sparse.issparse(X):
-        return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+        return X if X.flags.aligned else X.copy()
     _check_structure(X)
     data = X.data if X.dtype in DTYPES[:2] else X.data.astype(np.float64)
     wide = X.indices.dtype == np.int64 or X.indptr.dtype == np.int64
     index = np.int64 if wide else np.int32
-    return CSR(data, X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False), X.shape[1])
+    indices, indptr = (np.ascontiguousarray(part, dtype=index) for part in (X.indices, X.indptr))
+    return CSR(np.ascontiguousarray(data), indices, indptr, X.shape[1])
 
 
 def _check_structure(X):
@@ -42,6 +46,8 @@ def labels(y, n_rows):
     y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)}")
+    if y.dtype == object and all(isinstance(name, Number) for name in y):
+        y = np.array(y.tolist())
     if y.dtype.kind == "f":
         bad = ~np.isfinite(y)
         if bad.any():
@@ -51,12 +57,13 @@ def labels(y, n_rows):
         if broken.any():
             row = int(broken.argmax())
             raise ValueError(
-                f"Unknown label type: continuous. Class labels are whole numbers or names; row {row} of y is {y[row]!r}"
+                f"Unknown label type: continuous. Class labels are whole numbers or names; row {row} of y is {y[row]}"
             )
     classes, codes = _encode(y)
     if len(classes) < 2:
         raise ValueError(
-            f"This solver needs samples of at least 2 classes in the data, but the data contains only one class: {classes[0]!r}"
+            "This solver needs samples of at least 2 classes in the data, "
+            f"but the data contains only one class: {classes.tolist()[0]!r}"
         )
     return classes, codes
 
@@ -65,7 +72,7 @@ def _encode(y):
     """np.unique with inverse; whole numbers in a narrow range by counting, which is many times faster."""
     if y.dtype.kind in "iub":
         low, high = int(y.min()), int(y.max())
-        if high - low <= 100_000:
+        if high - low <= 100_000 and high < 2**62:
             offset = np.subtract(y, low, dtype=np.int64)
             present = np.bincount(offset, minlength=high - low + 1) > 0
             classes = (np.flatnonzero(present) + low).astype(y.dtype)
@@ -109,6 +116,8 @@ def class_weight(weight, classes, codes, s):
         if not total.all():
             raise ValueError(f"class_weight='balanced': class {classes[total.argmin()]!r} has no weight")
         factors = total.sum() / (len(classes) * total)
+    elif not isinstance(weight, Mapping):
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {weight!r}")
     else:
         known = set(classes.tolist())
         strange = [name for name in weight if name not in known]
@@ -117,7 +126,10 @@ def class_weight(weight, classes, codes, s):
         factors = np.array([weight.get(name, 1.0) for name in classes.tolist()], dtype=np.float64)
         if not (np.isfinite(factors) & (factors >= 0)).all():
             raise ValueError(f"class_weight has values that are not finite and >= 0: {weight!r}")
-    return s * factors[codes]
+    s = s * factors[codes]
+    if not s.any():
+        raise ValueError(f"class_weight leaves no row with a weight: {weight!r}")
+    return s
 
 
 def check_finite(X):

@@ -41,7 +41,7 @@ class LogisticRegression(LinearClassifier):
     random_state : int, RandomState or None, default=None
         For gradient descent's start: weights drawn from U(-0.01, 0.01).
     verbose : int, default=0
-        1 shows every tenth iteration, 2 every one.
+        1 shows every Newton step, or every hundredth of gradient descent; 2 every one.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
         None for the setting of `fastdisc.set_config`.
     n_threads : int or None, default=None
@@ -151,8 +151,8 @@ class LogisticRegression(LinearClassifier):
         check_is_fitted(self)
         if len(self.coef_) > 1:
             return self._outputs(X, Link.SOFTMAX)
-        z = self.decision_function(X)
-        return np.column_stack([special.sigmoid(-z), special.sigmoid(z)])
+        y = self._outputs(X, Link.LOGISTIC)
+        return np.hstack([1 - y, y])
 
     def predict_log_proba(self, X):
         """Logarithms of the posterior probabilities, finite however small those are.
@@ -174,6 +174,9 @@ class LogisticRegression(LinearClassifier):
             number(self.max_iter, "max_iter", low=1, whole=True)
         if self.eta != "auto":
             number(self.eta, "eta", low=0, open_low=True)
+        number(self.verbose, "verbose", low=0, whole=True)
+        for name in ("fit_intercept", "warm_start"):
+            choice(getattr(self, name), name, (True, False))
         _config.check(self.backend, self.n_threads)
 
     def _solver(self):
@@ -185,11 +188,13 @@ class LogisticRegression(LinearClassifier):
     def _start(self, K, d, classes):
         """The last solution, small random weights (figure 10.6), or zeros."""
         if self.warm_start and hasattr(self, "coef_"):
-            if self.coef_.shape != (K, d) or not np.array_equal(self.classes_, classes):
+            if self.coef_.shape != (K, d):
+                raise ValueError(f"warm_start: the last fit had {self.coef_.shape} weights, this one has {(K, d)}")
+            if not np.array_equal(self.classes_, classes):
                 raise ValueError(
-                    f"warm_start: the last fit had {self.coef_.shape} weights or other classes, this one has {(K, d)}"
+                    f"warm_start: the last fit had classes {self.classes_.tolist()}, this one has {classes.tolist()}"
                 )
-            return np.column_stack([self.intercept_, self.coef_])
+            return np.column_stack([self.intercept_ * self.fit_intercept, self.coef_])
         if self.solver == "gd":
             W = check_random_state(self.random_state).uniform(-0.01, 0.01, (K, d + 1))
             W[:, 0] *= self.fit_intercept

@@ -57,9 +57,11 @@ def _in_double(function):
     @wraps(function)
     def wrapped(z):
         z = np.asarray(z)
+        if z.dtype.kind not in "fiub":
+            raise TypeError(f"{function.__name__} takes real numbers, got {z.dtype}")
         with np.errstate(all="ignore"):
             result = function(z.astype(np.float64, copy=False))
-        return result.astype(np.float32) if z.dtype == np.float32 else result
+        return (result.astype(np.float32) if z.dtype == np.float32 else result)[()]
 
     return wrapped
 
@@ -187,6 +189,8 @@ def _below_top(Z):
 
     The difference may be large, and its rounding then shows in the exponential. Past the largest float it is -inf.
     """
+    if Z.ndim == 0 or Z.shape[-1] == 0:
+        raise ValueError(f"softmax needs at least one score along the last axis, got shape {Z.shape}")
     top = Z.max(axis=-1, keepdims=True)
     V = Z - top
     back = V + top

@@ -150,7 +150,7 @@ def test_outputs(fast, reference, rng, dtype, layout, K):
         actual, finite = fast.outputs(X, kind, W, grid(X.shape, 8, len(W)), 2)
         expected, _ = reference.outputs(X, kind, W, grid(X.shape, 8, len(W)), 2)
         assert finite
-        assert_close(actual, expected, tolerance(X))
+        assert_close(actual, expected, 1e-11)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "bool"])
@@ -203,6 +203,24 @@ def test_rank_sweep(fast, reference, rng, dtype, layout, margin, grades):
     args = (X, r, s, starts, w, margin, group_grid(starts, 6), 2)
     for a, b in zip(fast.rank_sweep(*args), reference.rank_sweep(*args), strict=True):
         assert_close(a, b, 1e-10)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_rank_sweep_shows_what_is_not_finite(fast, rng, value):
+    X = make_features(rng, 200, 4)
+    X[77, 2] = value
+    r, starts = rng.integers(0, 5, 200).astype(np.int32), np.array([0, 150, 200])
+    error, _, g = fast.rank_sweep(X, r, np.ones(1), starts, np.ones(4), 1.0, group_grid(starts, 4), 2)
+    assert np.isnan(error) and np.isnan(g).all()
+
+
+def test_rank_sweep_keeps_its_digits_under_an_offset(fast, rng):
+    X = rng.integers(-8, 9, (100, 3)) / 8
+    r, starts, w = rng.integers(0, 3, 100).astype(np.int32), np.array([0, 100]), np.array([0.5, 0.25, 1.0])
+    plain, shifted = (
+        fast.rank_sweep(A, r, np.ones(1), starts, w, 1.0, group_grid(starts, 3), 1)[0] for A in (X, X + np.array([2.0**30, 0, 0]))
+    )
+    assert plain == shifted
 
 
 def test_rank_sweep_with_equal_scores(fast, reference, rng):

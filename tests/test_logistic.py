@@ -126,10 +126,11 @@ def test_singular_problems_without_penalty(K):
     )
 
 
-def test_badly_scaled_columns():
+@pytest.mark.parametrize("K", [2, 3])
+def test_badly_scaled_columns(K):
     rng = np.random.default_rng(2)
     A = rng.standard_normal((500, 4))
-    y = A.sum(axis=1) + rng.logistic(size=500) > 0
+    y = (A @ rng.standard_normal((4, K)) + rng.gumbel(size=(500, K))).argmax(axis=1)
     scale = np.array([1e-6, 1.0, 1e3, 1e6])
     plain = LogisticRegression(C=np.inf, tol=1e-10).fit(A, y)
     scaled = LogisticRegression(C=np.inf, tol=1e-10).fit(A * scale, y)
@@ -177,14 +178,51 @@ def test_labels_with_names():
 def test_warm_start():
     X, y = SETS["digits"]
     model = LogisticRegression(warm_start=True).fit(X, y)
-    assert model.fit(X, y).n_iter_[0] <= 1
+    assert model.fit(X, y).n_iter_[0] == 0
     with pytest.raises(ValueError, match="warm_start"):
         model.fit(X[:, :10], y)
 
 
+def test_warm_start_from_gradient_descent():
+    """Random weights do not add up to 0 over the classes, as Newton's own do."""
+    X, y = SETS["iris"]
+    model = LogisticRegression(solver="gd", max_iter=3, warm_start=True, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    model.set_params(solver="newton", max_iter=None).fit(X, y)
+    assert model.n_iter_[0] <= 10
+    np.testing.assert_allclose(model.coef_, LogisticRegression().fit(X, y).coef_, atol=1e-5)
+
+
+def test_warm_start_drops_the_intercept():
+    X, y = SETS["breast_cancer"]
+    X = StandardScaler().fit_transform(X) + 1
+    model = LogisticRegression(warm_start=True).fit(X, y)
+    model.set_params(fit_intercept=False).fit(X, y)
+    assert model.intercept_ == 0
+    np.testing.assert_allclose(model.coef_, LogisticRegression(fit_intercept=False).fit(X, y).coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e30, 1e160])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_huge_and_tiny_weights(unit, dtype):
+    X, y = SETS["wine"]
+    X = StandardScaler().fit_transform(X).astype(dtype)
+    plain = LogisticRegression().fit(X, y)
+    scaled = LogisticRegression(C=1 / unit).fit(X, y, np.full(len(y), unit))
+    np.testing.assert_allclose(scaled.coef_, plain.coef_, rtol=1e-5)
+
+
+def test_float32_predictions_are_those_of_float64():
+    X, y = SETS["breast_cancer"]
+    X = (100 * StandardScaler().fit_transform(X) + 1e6).astype(np.float32)
+    model = LogisticRegression().fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), model.predict_proba(X.astype(float)), atol=1e-6)
+
+
 def test_verbose_shows_progress(capsys):
     X, y = SETS["iris"]
-    LogisticRegression(verbose=2).fit(X, y)
+    LogisticRegression(verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("[newton]     0  loss 164.792") and len(lines) >= 4
 

@@ -52,6 +52,15 @@ BAD = {
     "threads zero": ({"n_threads": 0}, "n_threads must be"),
     "class_weight a strange word": ({"class_weight": "fair"}, "class_weight must be"),
     "class_weight of no class": ({"class_weight": {5: 1.0}}, r"\[5\]"),
+    "class_weight zero": ({"class_weight": {0: 0, 1: 0}}, "leaves no row"),
+    "class_weight a list": ({"class_weight": [1, 2]}, "None, 'balanced' or a dict"),
+    "NaN among object labels": ({"y": np.array([0.0, 1.0, np.nan] * 10, dtype=object)}, "Input y contains NaN, first in row 2"),
+    "continuous object labels": ({"y": np.array([0.5, 1.2, 2.5] * 10, dtype=object)}, "continuous"),
+    "fit_intercept a word": ({"fit_intercept": "no"}, "fit_intercept must be one of True, False, got 'no'"),
+    "verbose negative": ({"verbose": -1}, "verbose must be a whole number >= 0"),
+    "n_threads a flag": ({"n_threads": True}, "n_threads must be"),
+    "too wide for Newton": ({"X": sparse.csr_array((30, 30_000))}, "take solver='gd'"),
+    "sums that overflow": ({"X": X * 1e200}, "too large"),
     "class_weight negative": ({"class_weight": {0: -1.0}}, "class_weight"),
 }
 
@@ -105,6 +114,23 @@ def test_other_byte_order():
     np.testing.assert_allclose(LogisticRegression().fit(X.astype(">f8"), Y).coef_, LogisticRegression().fit(X, Y).coef_)
 
 
+def test_strided_csr_is_read_as_it_is():
+    S = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0))
+    for part in ("data", "indices"):
+        strided = S.copy()
+        wide = np.zeros(2 * S.nnz, getattr(S, part).dtype)
+        wide[::2] = getattr(S, part)
+        setattr(strided, part, wide[::2])
+        assert np.array_equal(LogisticRegression().fit(strided, Y).coef_, LogisticRegression().fit(S, Y).coef_)
+
+
+def test_unaligned_features():
+    packed = np.zeros(30, dtype=[("flag", "i1"), ("x", "f8", 3)])
+    packed["x"] = X
+    assert not packed["x"].flags.aligned
+    assert np.array_equal(LogisticRegression().fit(packed["x"], Y).coef_, LogisticRegression().fit(X, Y).coef_)
+
+
 @pytest.mark.parametrize("part", ["indices", "indptr"])
 def test_broken_csr_is_refused(part):
     S = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0))
@@ -116,6 +142,7 @@ def test_broken_csr_is_refused(part):
 LABELS = [
     np.array([3, -5, 3, 7]),
     np.array([0, 10**12, 0]),
+    np.array([2**63 + 5, 2**63], np.uint64),
     np.array([True, False]),
     np.array([2, 0, 255], np.uint8),
     np.array(["b", "a", "b"]),

@@ -58,10 +58,11 @@ class GroupGrid(NamedTuple):
 class Kernels(Protocol):
     """What a backend provides.
 
-    X is (N, d), N >= 1: an array of one of DTYPES with any strides, or CSR. r is (N,) int32: class codes, or grades from 0 up.
-    s is (N,) float64, or (1,) where one weight serves all rows. W is (K, d+1) float64, C order, the intercepts in column 0;
-    K = 1 for LOGISTIC. Products of float64 data are float64; of other dense data float32, unless a Hessian is asked for. All
-    sums beyond a block are float64. No argument is written to but where said. NaN and infinity in X reach the sums.
+    X is (N, d), N >= 1: an array of one of DTYPES with any strides, or CSR. r is (N,) int32: class codes, or grades coded 0, 1,
+    ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows. W is (K, d+1) float64, C order, the intercepts
+    in column 0; K = 1 for LOGISTIC. In `sweep`, products of dense data other than float64 are float32 unless a Hessian is asked
+    for, and so are their sums within a block; all else is float64. Blocks are a multiple of 16 rows. No argument is written to
+    but where said. NaN and infinity in X reach the sums.
     """
 
     @staticmethod
@@ -118,13 +119,14 @@ def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stor
     `stored` is the number of stored values of sparse data.
     """
     n, d = shape
+    width = d if stored is None else stored // n
     # One weight row: a block in L1 is read twice at no cost. More of them: longer blocks, which spread the work on G.
     # A Hessian needs a scaled copy of the block beside it.
-    rows = (L1 // max(1, order) if K == 1 or order == 2 else L2) // max(1, d * itemsize)
+    rows = (L1 // max(1, order) if K == 1 or order == 2 else L2) // max(1, width * itemsize)
     block = min(256, max(16, rows // 16 * 16))
     size = K * (d + 1) + (K * (K + 1) // 2 * (d + 1) ** 2 if order == 2 else 0)
     worth = n // (ROWS_HESSIAN if order == 2 else ROWS) if stored is None else stored * K // (4 * size)
-    chunks = max(1, min(CHUNKS, max(4, worth), max(8, MEMORY // (8 * size)), -(-n // block)))
+    chunks = max(1, min(CHUNKS, max(4, worth), max(2, MEMORY // (8 * size)), -(-n // block)))
     chunk = -(-n // chunks)
     return Grid(block, -(-chunk // block) * block)
 

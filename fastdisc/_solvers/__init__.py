@@ -17,16 +17,23 @@ class Result(NamedTuple):
     history: dict[str, list[float]]
 
 
+def norm(g):
+    """||g||, without overflow or underflow of the squares."""
+    top = float(np.abs(g).max())
+    return top * float(np.linalg.norm(g / top)) if top else 0.0
+
+
 def start_norm(sweep, W):
     """The norm of the gradient at W = 0, in whose units tolerances are: a warm start does not make them tighter."""
-    return float(np.linalg.norm(sweep(np.zeros_like(W)).g))
+    return norm(sweep(np.zeros_like(W)).g)
 
 
 class Trace:
     """History of a solver: loss, misclassified weight and ||w||, shown as it grows if `verbose`; a callback may stop it."""
 
-    def __init__(self, name, verbose=0, callback=None):
-        self.name, self.verbose, self.callback = name, verbose, callback
+    def __init__(self, name, verbose=0, callback=None, every=1):
+        self.name, self.callback = name, callback
+        self.every = 0 if verbose == 0 else every if verbose == 1 else 1
         self.history = {"loss": [], "errors": [], "norm": []}
 
     def add(self, sums, W):
@@ -35,6 +42,6 @@ class Trace:
         for key, value in values.items():
             self.history[key].append(value)
         step = len(self.history["loss"]) - 1
-        if self.verbose and step % max(1, 10 ** (2 - self.verbose)) == 0:
+        if self.every and step % self.every == 0:
             print(f"[{self.name}] {step:>5}  " + "  ".join(f"{key} {value:.6g}" for key, value in values.items()), flush=True)
         return bool(self.callback and self.callback(step, values))

@@ -8,8 +8,9 @@ import numpy as np
 from scipy import linalg
 
 from .._config import one_blas_thread
-from . import Result, Trace, start_norm
+from . import Result, Trace, norm, start_norm
 
+LARGEST = 20_000  # unknowns: 3 GB of Hessian
 LARGE = 1500  # unknowns from which BLAS threads gain more in the Cholesky factor than they take from the next sweep
 
 
@@ -21,12 +22,16 @@ def solve(sweep, W, *, tol, max_iter, verbose=0, callback=None) -> Result:
     3. solve H p = -g; a singular H gets its least-norm solution
     4. halve the step until the loss falls by a share of what its slope promises
     """
+    if W.size > LARGEST:
+        raise ValueError(f"Newton's method would need a matrix of {W.size:,} x {W.size:,} numbers: take solver='gd'")
     trace = Trace("newton", verbose, callback)
+    if len(W) > 1:
+        W = W - W.mean(axis=0)  # changes no softmax output, and the penalty only falls; see `direction`
     sums = sweep(W, 2)  # 1
-    norm = float(np.linalg.norm(sums.g))
-    start = start_norm(sweep, W) if W.any() else norm
+    size = norm(sums.g)
+    start = start_norm(sweep, W) if W.any() else size
     stop, n_iter = trace.add(sums, W), 0
-    while not (converged := norm <= tol * start) and not stop and n_iter < max_iter:  # 2
+    while not (converged := size <= tol * start) and not stop and n_iter < max_iter:  # 2
         with one_blas_thread() if len(sums.H) < LARGE else nullcontext():
             p = direction(sums.H, sums.g)  # 3
         slope = float(np.vdot(sums.g, p))
@@ -39,31 +44,34 @@ def solve(sweep, W, *, tol, max_iter, verbose=0, callback=None) -> Result:
         if t < 1e-10:
             break
         W, sums, n_iter = W + t * p, trial, n_iter + 1
-        norm = float(np.linalg.norm(sums.g))
+        size = norm(sums.g)
         stop = trace.add(sums, W)
-    return Result(W, converged, n_iter, norm / start if start else 0.0, trace.history)
+    return Result(W, converged, n_iter, size / start if start else 0.0, trace.history)
 
 
 def direction(H, g):
     """p with H p = -g, shaped like g (K, d+1).
 
-    Adding the same vector to every class's weights changes no softmax output, so without a penalty H is singular along those
-    vectors. The gradient has no share in them: lifting H there makes it definite and leaves the solution as it is.
+    1. columns of X may differ in size by many orders: scale them so that H has a diagonal of about 1
+    2. adding the same vector to every class's weights changes no softmax output, so H is all but singular along those vectors.
+       The gradient has no share in them while the classes' weights add up to 0, as `solve` sees to: lifting H there makes it
+       definite and leaves the solution as it is
+    3. Cholesky; constant or collinear columns without a penalty leave H singular, and get the least-norm solution
     """
     K, D = g.shape
+    diagonal = np.diag(H).reshape(K, D).max(axis=0)
+    scale = np.tile(1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), K)  # 1
+    H = H * scale[:, None] * scale
+    b = g.ravel() * scale
     if K > 1:
-        lift = np.trace(H) / len(H)
-        H.reshape(K, D, K, D)[:, range(D), :, range(D)] += lift
-    try:
+        H.reshape(K, D, K, D)[:, range(D), :, range(D)] += 1 / K  # 2
+    try:  # 3
         factor = linalg.cho_factor(H, check_finite=False)
-        # A factor this close to singular has lost its digits: constant or collinear columns without a penalty.
-        diagonal = np.abs(np.diag(factor[0]))
-        if diagonal.min() ** 2 > 1e-14 * diagonal.max() ** 2:
-            return -linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(g.shape)
+        if np.diag(factor[0]).min() > 1e-7:  # else the factor has lost its digits
+            return -(scale * linalg.cho_solve(factor, b, check_finite=False)).reshape(K, D)
     except linalg.LinAlgError:
         pass
-    scale = 1 / np.sqrt(np.maximum(np.diag(H), np.finfo(float).tiny))  # columns of unequal size: equilibrate before the cut
-    values, vectors = linalg.eigh(H * scale[:, None] * scale, check_finite=False)
+    values, vectors = linalg.eigh(H, check_finite=False)
     keep = values > 1e-13 * values[-1]
-    V = vectors[:, keep] * scale[:, None]
-    return -(V @ ((V.T @ g.ravel()) / values[keep])).reshape(g.shape)
+    V = vectors[:, keep]
+    return -(scale * (V @ ((V.T @ b) / values[keep]))).reshape(K, D)

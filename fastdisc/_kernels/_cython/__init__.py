@@ -22,12 +22,12 @@ def _features() -> dict[str, bool]:
 def _choose() -> str:
     forced = os.environ.get("FASTDISC_SIMD")
     if forced and forced not in NEEDS:
-        raise ImportError(f"FASTDISC_SIMD must be one of {', '.join(NEEDS)}, got {forced!r}")
+        raise ValueError(f"FASTDISC_SIMD must be one of {', '.join(NEEDS)}, got {forced!r}")
     has = _features()
     for level, needs in NEEDS.items():
         able = all(has.get(feature, False) for feature in needs)
         if forced == level and not able:
-            raise ImportError(f"FASTDISC_SIMD={forced}: this CPU lacks {', '.join(f for f in needs if not has.get(f, False))}")
+            raise ValueError(f"FASTDISC_SIMD={forced}: this CPU lacks {', '.join(f for f in needs if not has.get(f, False))}")
         if (forced or level) == level and able and importlib.util.find_spec(f"{__name__}.{level}"):
             return level
     raise ImportError(f"the compiled kernels ({forced or 'baseline'}) are not there: 'pip install .' builds them")

@@ -6,8 +6,8 @@ The contract of the functions is in fastdisc/_kernels/__init__.py.
 """
 cimport numpy as cnp
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport isfinite
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.math cimport NAN, isfinite
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.algorithm cimport sort
 from libcpp.pair cimport pair
@@ -56,8 +56,22 @@ cdef object lay_out(const Plan* plan, object W):
     flat = aligned(1, room(plan))[0]
     if plan.single:
         flat = flat.view(np.float32)
-    flat[place(plan)] = W[:, 1:]
+    if plan.rows.csr:
+        flat[:room(plan)].reshape(plan.rows.d, plan.K)[:] = W[:, 1:].T
+    else:
+        rows = flat[:room(plan)].reshape(plan.K, plan.ldw)
+        body = plan.rows.d - tail(plan)
+        rows[:, :body] = W[:, 1:1 + body]
+        rows[:, plan.ldw - tail(plan):] = W[:, 1 + body:]
     return flat
+
+
+cdef object pick_up(const Plan* plan, flat):
+    """The (K, d) matrix that stands in the layout's own order."""
+    if plan.rows.csr:
+        return flat[:room(plan)].reshape(plan.rows.d, plan.K).T
+    rows = flat[:room(plan)].reshape(plan.K, plan.ldw)
+    return np.hstack([rows[:, :plan.rows.d - tail(plan)], rows[:, plan.ldw - tail(plan):]])
 
 
 # What one chunk needs beside the plan: pointers that all threads share.
@@ -136,7 +150,7 @@ cdef void hessian(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* x, 
     For a pair, H has D rows of D numbers with the upper triangle, then sum_i c_i x_i, then sum_i c_i.
     """
     cdef Py_ssize_t D = job.D, K = job.plan.K, j, k
-    if not job.plan.rows.csr and not (job.plan.direct and D == job.plan.rows.d):
+    if not job.plan.rows.csr and D != job.plan.width:
         load(&job.plan.rows, lo, m, P, D)
         x, ld = P, D
     for j in range(K):
@@ -181,7 +195,7 @@ def sweep(X, int link, r, s, W, int order, grid, int n_threads):
     total = np.asarray(part).sum(axis=0)
     G = np.empty((K, d + 1))  # (K, d+1)
     G[:, 0] = total[2:2 + K]
-    G[:, 1:] = total[2 + K:][place(&job.plan)]
+    G[:, 1:] = pick_up(&job.plan, total[2 + K:])
     H = unfold(total[2 + K + size:], K, d, job.D) if order == 2 else None
     return total[0], total[1], G, H
 
@@ -202,22 +216,19 @@ cdef object unfold(sums, Py_ssize_t K, Py_ssize_t d, Py_ssize_t D):
     return H.reshape(K * (d + 1), K * (d + 1))
 
 
-cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, double* check, const real* marker) noexcept nogil:
-    """Scores, or outputs, of rows lo to hi into out (n, K); their sum shows whether all scores are finite."""
+cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, double* check) noexcept nogil:
+    """Scores, or outputs, of rows lo to hi into out (n, K); check becomes NaN if one is not finite."""
     cdef Py_ssize_t K = job.plan.K, B = job.plan.block, m, i, k, ld = 0
-    cdef real* Z = <real*>work
-    cdef real* more = Z + K * B
-    cdef real* w0 = more + 4 * B
-    cdef real* buffer = w0 + (K + 7) // 8 * 8
-    cdef const real* x
-    for k in range(K):
-        w0[k] = <real>job.w0[k]
+    cdef double* Z = work
+    cdef double* more = Z + K * B
+    cdef double* buffer = more + 4 * B
+    cdef const double* x
     while lo < hi:
         m = min(B, hi - lo)
         x = fetch(&job.plan, lo, m, buffer, &ld)
-        score(&job.plan, lo, m, x, ld, <const real*>job.W, w0, Z)
+        score(&job.plan, lo, m, x, ld, <const double*>job.W, job.w0, Z)
         for k in range(K):
-            check[0] += sum(Z + k * B, m)
+            check[0] += spoiled(Z + k * B, m)
         if job.link == LOGISTIC:
             for i in range(m):
                 Z[i] = sigmoid(Z[i])
@@ -236,7 +247,7 @@ def outputs(X, int link, W, grid, int n_threads):
     """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c
-    job.plan = make_plan(X, K, block, True)
+    job.plan = make_plan(X, K, block, False)   # a score is wanted for its own sake: float64 whatever X is
     job.link, job.order, job.D = link, 0, 0
     n = job.plan.rows.n
     laid = lay_out(&job.plan, W)
@@ -250,11 +261,8 @@ def outputs(X, int link, W, grid, int n_threads):
     cdef double[::1] check = np.zeros(chunks)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
-            if job.plan.single:
-                outputs_chunk(&job, c * chunk, min(n, c * chunk + chunk), &out[0, 0], &work[threadid(), 0], &check[c], <const float*>NULL)
-            else:
-                outputs_chunk(&job, c * chunk, min(n, c * chunk + chunk), &out[0, 0], &work[threadid(), 0], &check[c], <const double*>NULL)
-    return result, bool(np.isfinite(np.asarray(check)).all())
+            outputs_chunk(&job, c * chunk, min(n, c * chunk + chunk), &out[0, 0], &work[threadid(), 0], &check[c])
+    return result, not bool(np.isnan(np.asarray(check)).any())
 
 
 def rank_sweep(X, r, s, starts, w, double margin, grid, int n_threads):
@@ -278,4 +286,4 @@ def rank_sweep(X, r, s, starts, w, double margin, grid, int n_threads):
             rank_chunk(&plan, &r_[0], &s_[0], s_.shape[0] > 1, &starts_[0], bounds_[c], bounds_[c + 1], longest, grades,
                        &weights[0], margin, &part[c, 0], &work[threadid(), 0])
     total = np.asarray(part).sum(axis=0)
-    return total[0], total[1], total[2:][place(&plan)][0]
+    return total[0], total[1], pick_up(&plan, total[2:])[0]

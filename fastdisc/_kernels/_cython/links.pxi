@@ -42,14 +42,14 @@ cdef inline real exp_(real x) noexcept nogil:
              * ((r * r) * (r * r))
              + ((1.9841269863053618e-04 * r + 1.3888888917213717e-03) * (r * r) + (8.333333333330062e-03 * r + 4.166666666662413e-02)))
         q = q * (r * r) + (0.16666666666666669 * r + 0.5)
-        return as_double(double_bits(q * (r * r) + r + 1) + (double_bits(t) << 52)) if not x < -708 else 0
+        return as_double(<int64_t>(<uint64_t>double_bits(q * (r * r) + r + 1) + (<uint64_t>double_bits(t) << 52))) if not x < -708 else 0
     else:
         tf = x * <float>1.44269504 + <float>12582912.0
         nf = tf - <float>12582912.0
         rf = (x - nf * <float>0.693145752) - nf * <float>1.42860677e-6
         qf = ((<float>1.3926183587713494e-03 * rf + <float>8.363179052722578e-03) * (rf * rf)
               + (<float>4.1666554617204574e-02 * rf + <float>1.6666576989698775e-01)) * rf + <float>0.5
-        return as_float(float_bits(qf * (rf * rf) + rf + 1) + (float_bits(tf) << 23)) if not x < -87 else 0
+        return as_float(<int32_t>(<uint32_t>float_bits(qf * (rf * rf) + rf + 1) + (<uint32_t>float_bits(tf) << 23))) if not x < -87 else 0
 
 
 cdef inline real log1p_ratio(real f) noexcept nogil:
@@ -152,7 +152,10 @@ cdef void link_softmax(real* Z, Py_ssize_t ldz, Py_ssize_t K, const int32_t* r, 
 
 cdef void curvature(int link, Py_ssize_t j, Py_ssize_t k, const double* E, const double* Y, Py_ssize_t ldz, const double* s, Py_ssize_t m,
                     double* c) noexcept nogil:
-    """c = s y_j (delta_jk - y_k)   (10.32); for one sigmoid |e| (1 - |e| / s), which is s y (1 - y)"""
+    """c = s y_j (delta_jk - y_k)   (10.32); for one sigmoid |e| (1 - |e| / s), which is s y (1 - y)
+
+    The latter is 0 where a row is so far on the wrong side that y (1 - y) is below the precision of 1.
+    """
     cdef Py_ssize_t i
     if link == LOGISTIC:
         for i in range(m):

@@ -66,7 +66,7 @@ def perceptron(X, r, s, W, double eta):
                     add_row(&plan, t, x, own, a, &w[0])
                     add_row(&plan, t, x, k, -a, &w[0])
     W[:, 0] = bias
-    W[:, 1:] = laid[place(&plan)]
+    W[:, 1:] = pick_up(&plan, laid)
     return mistakes
 
 
@@ -92,5 +92,5 @@ def rank_pairs(X, pairs, s, w, double eta, double margin):
                 updates += a != 0
                 add_row(&plan, u, xu, 0, a, &weights[0])
                 add_row(&plan, v, xv, 0, -a, &weights[0])
-    w[:] = laid[place(&plan)][0]
+    w[:] = pick_up(&plan, laid)[0]
     return updates

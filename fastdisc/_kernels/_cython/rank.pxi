@@ -46,7 +46,7 @@ cdef void link_rank(const double* z, const int32_t* r, const double* s, Py_ssize
             p -= 1
         e[i] -= s[i * step] * tree_below(tree, r[i])
     for i in range(n):
-        loss[0] += e[i] * z[i]
+        loss[0] += e[i] * (z[i] - order[0].first)   # the sum of e is 0: an offset of the scores must not drown the loss
     loss[0] += margin * count
     active[0] += count
 
@@ -71,7 +71,12 @@ cdef void rank_chunk(const Plan* plan, const int32_t* r, const double* s, Py_ssi
             x = fetch(plan, lo + i, m, buffer, &ld)
             score(plan, lo + i, m, x, ld, w, &nought, z + i)
             i += m
-        link_rank(z, r + lo, s + lo * step, step, n, margin, order, tree, grades, e, out, out + 1)
+        if isfinite(spoiled(z, n)):
+            link_rank(z, r + lo, s + lo * step, step, n, margin, order, tree, grades, e, out, out + 1)
+        else:   # NaN has no place in an order: nothing is sorted, and the sums show it
+            out[0] = NAN
+            for i in range(n):
+                e[i] = NAN
         i = 0
         while i < n:
             m = min(plan.block, n - i)

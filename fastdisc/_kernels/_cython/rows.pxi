@@ -5,6 +5,7 @@ cdef extern from "tiles.h" namespace "tiles" nogil:
     Py_ssize_t lanes[T]()
     void convert[S, T](const S* p, Py_ssize_t row, Py_ssize_t col, Py_ssize_t m, Py_ssize_t d, T* out, Py_ssize_t ld)
     void scale_rows(const double* P, Py_ssize_t ldp, const double* c, Py_ssize_t m, Py_ssize_t D, double* Q, double* h)
+    double spoiled[T](const T* a, Py_ssize_t n)
     double sum[T](const T* a, Py_ssize_t n)
     T dot[T](const T* x, const T* w, Py_ssize_t d)
     void axpy[T](const T* x, T a, Py_ssize_t d, T* w)
@@ -89,16 +90,9 @@ cdef Plan make_plan(object X, Py_ssize_t K, Py_ssize_t block, bint single):
     return plan
 
 
-cdef object place(const Plan* plan):
-    """Where (k, j) of a (K, d) matrix stands in the layout's own order: a (K, d) array of positions."""
-    cdef Py_ssize_t L = lanes[float]() if plan.single else lanes[double]()
-    cdef Py_ssize_t d = plan.rows.d, tail = plan.width % L
-    if plan.rows.csr:
-        return np.arange(d)[None, :] * plan.K + np.arange(plan.K)[:, None]
-    columns = np.arange(d)
-    if tail:
-        columns[d - tail:] += L - tail   # the last vector overlaps the one before: see tiles.h
-    return np.arange(plan.K)[:, None] * plan.ldw + columns
+cdef Py_ssize_t tail(const Plan* plan) noexcept nogil:
+    """Dense: columns of the last vector, which overlaps the one before and so stands at the end of a weight row: see tiles.h."""
+    return plan.width % (lanes[float]() if plan.single else lanes[double]())
 
 
 cdef Py_ssize_t room(const Plan* plan) noexcept nogil:

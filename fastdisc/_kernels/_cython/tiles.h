@@ -5,7 +5,7 @@
 // fast-math flag, and fix the order of every sum, whatever the compiler.
 //
 // Rows are read as d / L whole vectors; if L does not divide d, one more vector covers the last L columns, overlapping the one
-// before. Its twin in a weight row has zeros in the overlapped lanes (see `place` in rows.pxi), so nothing counts twice
+// before. Its twin in a weight row has zeros in the overlapped lanes (see `tail` in rows.pxi), so nothing counts twice
 // and no byte beyond a row is touched. A caller with d < L pads the rows.
 #pragma once
 #include <cstddef>
@@ -131,6 +131,13 @@ static inline void scale_rows(const double *P, isize ldp, const double *c, isize
             store(Q + i * D + j, q);
             store(h + j, load(h + j) + q);
         }
+}
+
+// 0, or NaN if one of n numbers is not finite.
+template <class T> static inline double spoiled(const T *a, isize n) {
+    double result = 0;
+    for (isize i = 0; i < n; i++) result += a[i] - a[i];
+    return result;
 }
 
 // The sum of n numbers, in a fixed order of lanes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ import numpy as np
 from .. import CSR
 from . import jitted, online
 
+PROCESS = os.getpid()
 _one_at_a_time = threading.Lock()
 
 
@@ -38,10 +40,13 @@ def threading_layer():
 
 
 def _run(driver, n_threads, chunks, *args):
-    n = min(n_threads, chunks, numba.config.NUMBA_NUM_THREADS)
-    if n == 1:
+    """Run a parallel driver, on one thread too: the plain twin is compiled apart, and may round the last bit differently.
+
+    It serves in a forked child, where Numba would end the process at the sight of its parent's thread pool.
+    """
+    if os.getpid() != PROCESS:
         return jitted.DRIVERS[driver, False](*args)
-    with _threads(n):
+    with _threads(min(n_threads, chunks, numba.config.NUMBA_NUM_THREADS)):
         return jitted.DRIVERS[driver, True](*args)
 
 
@@ -108,9 +113,9 @@ def outputs(X, link, W, grid, n_threads):
     """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
     chunks = -(-X.shape[0] // grid.chunk)
     out, check = np.empty((X.shape[0], len(W))), np.zeros(chunks)
-    weights, w0 = _weights(X, W, 1)
+    weights, w0 = W[:, 1:].copy(), W[:, 0].copy()  # a score is wanted for its own sake: float64 whatever X is
     _run(jitted.outputs_driver, n_threads, chunks, _features(X), int(link), weights, w0, grid.block, grid.chunk, out, check)
-    return out, bool(np.isfinite(check).all())
+    return out, not bool(np.isnan(check).any())
 
 
 def perceptron(X, r, s, W, eta):

@@ -1,7 +1,5 @@
 """The sweeps' jitted code, in one file: Numba's disk cache watches only the file of the function that is called."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import prange, types
 from numba.extending import overload
@@ -384,18 +382,18 @@ def sweep_driver(X, link, r, s, W, w0, order, block, chunk, sums, G, H):
 
 @jit()
 def outputs_chunk(X, link, W, w0, block, lo, hi, out):
-    """Scores, or outputs, of rows lo to hi; the sum of the scores, which shows whether all are finite."""
+    """Scores, or outputs, of rows lo to hi; NaN if a score is not finite, else 0."""
     K, d = W.shape
     Z = np.empty((K, block), W.dtype)
     work = np.empty((3, block), W.dtype)
     buffer = np.empty((block, d), W.dtype)
-    one, check = W.dtype.type(1), 0.0
+    one, zero, check = W.dtype.type(1), W.dtype.type(0), 0.0
     while lo < hi:
         m = min(block, hi - lo)
         score(fetch(X, lo, m, buffer), lo, m, W, w0, Z)
         for k in range(K):
             for i in range(m):
-                check += Z[k, i]
+                check += Z[k, i] * zero
         if link == LOGISTIC:
             for i in range(m):
                 u = exp_(-abs(Z[0, i]))
@@ -465,7 +463,7 @@ def link_rank(z, r, s, step, margin, tree, e):
         e[i] -= s[i * step] * tree_below(tree, r[i])
     loss = margin * count
     for i in range(n):
-        loss += e[i] * z[i]
+        loss += e[i] * (z[i] - z[order[0]])
     return loss, count
 
 
@@ -483,7 +481,10 @@ def rank_chunk(X, r, s, starts, first, last, w, grades, margin, block, sums, G):
         for i in range(0, n, block):
             m = min(block, n - i)
             score(fetch(X, lo + i, m, buffer), lo + i, m, W, w0, z[:, i : i + m])
-        loss, count = link_rank(z[0], r[lo : lo + n], s[lo * step :], step, margin, tree, e[0])
+        if np.isfinite(z).all():
+            loss, count = link_rank(z[0], r[lo : lo + n], s[lo * step :], step, margin, tree, e[0])
+        else:
+            loss, count, e[:] = np.nan, np.nan, np.nan
         sums[0] += loss
         sums[1] += count
         for i in range(0, n, block):

@@ -39,8 +39,8 @@ def bits(typingctx, x):
 def drivers(*functions):
     """Each function jitted twice, plain and parallel: a dict from (function, parallel) to what runs.
 
-    One thread needs no thread pool, and a forked child must not touch its parent's. The twins get names of their own, because
-    the disk cache tells functions apart by name alone, not by option.
+    The plain one is for forked children, which must not touch their parent's thread pool. The twins get names of their own,
+    because the disk cache tells functions apart by name alone, not by option.
     """
     twins = {}
     for function in functions:
