@@ -67,4 +67,8 @@ def a9a():
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(str(data_folder() / "a9a" / "a9a.gz"), n_features=123)
+    X.indices, X.indptr = (
+        X.indices.astype(np.int32),
+        X.indptr.astype(np.int32),
+    )  # the loader's are 64-bit, which some rivals refuse
     return X, (y > 0).astype(int)
