@@ -11,7 +11,7 @@ from measure import best_of, reader
 from problems import dense, groups, images
 
 from fastdisc import _config, _kernels
-from fastdisc._kernels import Link, grid, group_grid
+from fastdisc._kernels import NO_OFFSET, Link, grid, group_grid
 
 BACKENDS = ("cython", "numba", "numpy")
 THREADS = min(2, _config.cpus())
@@ -31,8 +31,8 @@ def sweep(n, d, dtype, order, K=2):
         r = y.astype(np.int32)
         g = grid(X.shape, 8 if order == 2 else max(4, X.itemsize), len(W), order)
         X64 = images(n, d, K, "float64")[0] if d == 784 else X  # "over _numpy on float64"
-        calls = {name: lambda k, A=X: k.sweep(A, link, r, ONE, W, order, g, THREADS) for name in ("cython", "numba")}
-        calls["numpy"] = lambda k: k.sweep(X64, link, r, ONE, W, order, g, THREADS)
+        calls = {name: lambda k, A=X: k.sweep(A, link, r, ONE, NO_OFFSET, W, order, g, THREADS) for name in ("cython", "numba")}
+        calls["numpy"] = lambda k: k.sweep(X64, link, r, ONE, NO_OFFSET, W, order, g, THREADS)
         return X, THREADS, calls
 
     return make

@@ -14,7 +14,7 @@ import time, numpy as np
 from fastdisc import _kernels
 X, r = np.ones((1000, 8)), np.zeros(1000, np.int32)
 begin = time.perf_counter()
-_kernels.load({backend!r}).sweep(X, 1, r, np.ones(1), np.zeros((1, 9)), 1, _kernels.grid(X.shape, 8), 1)
+_kernels.load({backend!r}).sweep(X, 1, r, np.ones(1), _kernels.NO_OFFSET, np.zeros((1, 9)), 1, _kernels.grid(X.shape, 8), 1)
 print(time.perf_counter() - begin)
 """
 

@@ -17,7 +17,7 @@ from problems import a9a, dense, higgs
 from rivals import NAMES, load
 
 from fastdisc import _kernels
-from fastdisc._kernels import CSR, Link, grid
+from fastdisc._kernels import CSR, NO_OFFSET, Link, grid
 
 PROBLEMS = {
     "10k x 20 dense": (lambda: dense(10_000, 20, correlated=True), 1.0),
@@ -35,7 +35,7 @@ def objective(X, y, C, coef, intercept):
     W = np.column_stack([np.asarray(intercept), np.asarray(coef)]).astype(float)
     link = Link.LOGISTIC if len(W) == 1 else Link.SOFTMAX
     A = CSR(X.data, X.indices, X.indptr, X.shape[1]) if hasattr(X, "indptr") else X
-    loss, *_ = _kernels.load("numpy").sweep(A, link, y.astype(np.int32), np.ones(1), W, 0, grid(X.shape, 8), 1)
+    loss, *_ = _kernels.load("numpy").sweep(A, link, y.astype(np.int32), np.ones(1), NO_OFFSET, W, 0, grid(X.shape, 8), 1)
     return C * loss + np.vdot(W[:, 1:], W[:, 1:]) / 2
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import CASES, FLOATS, make_features, make_groups, make_problem
 
-from fastdisc._kernels import CSR, Grid, Link, grid, group_grid
+from fastdisc._kernels import CSR, NO_OFFSET, Grid, Link, grid, group_grid
 
 
 def tolerance(X, order=1):
@@ -20,9 +20,10 @@ def assert_close(actual, expected, tol):
 
 def compare(fast, reference, problem, order, threads=2):
     X, link, r, s, W = problem
+    o = np.linspace(-1, 1, len(r) * len(W)).reshape(len(r), len(W)) if len(r) % 2 else NO_OFFSET
     g = grid(X.shape, 8, len(W), order, len(X.data) if isinstance(X, CSR) else None)
-    actual = fast.sweep(X, link, r, s, W, order, g, threads)
-    expected = reference.sweep(X, link, r, s, W, order, g, threads)
+    actual = fast.sweep(X, link, r, s, o, W, order, g, threads)
+    expected = reference.sweep(X, link, r, s, o, W, order, g, threads)
     tol = tolerance(X, order)
     assert_close(actual[0], expected[0], tol)
     assert abs(actual[1] - expected[1]) <= 1e-6 * len(r)
@@ -70,8 +71,8 @@ def test_all_weights_zero_but_one(fast, rng, K):
     X, link, r, s, W = make_problem(rng, 100, 6, K)
     s[:] = 0
     s[41] = 1.5
-    all_rows = fast.sweep(X, link, r, s, W, 2, grid(X.shape, 8, len(W), 2), 2)
-    one_row = fast.sweep(X[41:42], link, r[41:42], s[41:42], W, 2, grid((1, 6), 8, len(W), 2), 1)
+    all_rows = fast.sweep(X, link, r, s, NO_OFFSET, W, 2, grid(X.shape, 8, len(W), 2), 2)
+    one_row = fast.sweep(X[41:42], link, r[41:42], s[41:42], NO_OFFSET, W, 2, grid((1, 6), 8, len(W), 2), 1)
     for a, b in zip(all_rows, one_row, strict=True):
         assert_close(a, b, 1e-12)
 
@@ -85,7 +86,7 @@ def test_huge_margins(fast, K, size):
         (Link.LOGISTIC, np.array([[0.0, 1.0]])) if K == 2 else (Link.SOFTMAX, np.array([[0.0, k] for k in (-1.0, 1.0, 0.0, 0.0)]))
     )
     r = np.array([1, 0, 0, 1], dtype=np.int32)  # two right, two wrong
-    loss, errors, G, H = fast.sweep(X, link, r, np.ones(1), W, 2, Grid(16, 16), 1)
+    loss, errors, G, H = fast.sweep(X, link, r, np.ones(1), NO_OFFSET, W, 2, Grid(16, 16), 1)
     margin = size if K == 2 else 2 * size
     assert errors == 2
     assert loss == pytest.approx(2 * margin, rel=1e-12)
@@ -94,7 +95,9 @@ def test_huge_margins(fast, K, size):
 
 def test_small_losses_keep_their_digits(fast):
     X = np.linspace(20, 36, 16)[:, None]
-    loss, *_ = fast.sweep(X, Link.LOGISTIC, np.ones(16, np.int32), np.ones(1), np.array([[0.0, 1.0]]), 1, Grid(16, 16), 1)
+    loss, *_ = fast.sweep(
+        X, Link.LOGISTIC, np.ones(16, np.int32), np.ones(1), NO_OFFSET, np.array([[0.0, 1.0]]), 1, Grid(16, 16), 1
+    )
     assert loss == pytest.approx(np.log1p(np.exp(-X)).sum(), rel=1e-14)
 
 
@@ -136,7 +139,7 @@ def test_what_is_not_finite_reaches_the_sums(backend, rng, value, K, layout):
     else:
         X[17, 1] = value
     with np.errstate(invalid="ignore"):
-        _, _, G, _ = backend.sweep(X, link, r, s, W, 1, grid(X.shape, 8, len(W)), 2)
+        _, _, G, _ = backend.sweep(X, link, r, s, NO_OFFSET, W, 1, grid(X.shape, 8, len(W)), 2)
         _, finite = backend.outputs(X, link, W, grid(X.shape, 8, len(W)), 2)
     assert not np.isfinite(G).all()
     assert not finite
@@ -231,3 +234,26 @@ def test_rank_sweep_with_equal_scores(fast, reference, rng):
         args = (X, r, np.ones(1), starts, w, margin, group_grid(starts, 3), 2)
         for a, b in zip(fast.rank_sweep(*args), reference.rank_sweep(*args), strict=True):
             assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize(("dtype", "layout"), [("float64", "C"), ("float32", "F"), ("uint8", "C"), ("float64", "csr32")])
+@pytest.mark.parametrize("K", [2, 5])
+def test_product_is_that_of_the_reference(fast, reference, rng, dtype, layout, K):
+    X, link, _, s, W = make_problem(rng, 333, 7, K, dtype, layout)
+    V, o = rng.standard_normal(W.shape), rng.standard_normal((333, len(W)))
+    g = grid(X.shape, 8, len(W), 1, len(X.data) if isinstance(X, CSR) else None)
+    for weights, offset in ((s, o), (np.full(1, 0.5), NO_OFFSET)):
+        args = X, link, weights, offset, W, V, g, 2
+        assert_close(fast.product(*args), reference.product(*args), tolerance(X))
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+def test_coordinate_descent_is_that_of_the_reference(fast, reference, rng, n):
+    A = rng.standard_normal((n + 20, n))
+    H, q, l1 = A.T @ A, 10 * rng.standard_normal(n), 20 * rng.random(n)
+    H[0], H[:, 0] = 0, 0  # a constant column: its weight stays as it is
+    w, expected = np.full(n, 0.5), np.full(n, 0.5)
+    assert fast.coordinate_descent(H, q, l1, w, 1e-26, 5000) < 5000
+    reference.coordinate_descent(H, q, l1, expected, 1e-26, 5000)
+    np.testing.assert_allclose(w, expected, atol=1e-10)
+    assert w[0] == 0.5

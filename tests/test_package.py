@@ -44,7 +44,8 @@ from fastdisc import _kernels
 kernels = _kernels.load({name!r})
 tiny = np.array([5e-324, 1e-310])
 before = (tiny / 1).tolist()
-kernels.sweep(np.ones((40, 3)), 1, np.zeros(40, np.int32), np.ones(1), np.zeros((1, 4)), 1, _kernels.Grid(16, 16), 2)
+r, W = np.zeros(40, np.int32), np.zeros((1, 4))
+kernels.sweep(np.ones((40, 3)), 1, r, np.ones(1), _kernels.NO_OFFSET, W, 1, _kernels.Grid(16, 16), 2)
 print((tiny / 1).tolist() == before == [5e-324, 1e-310], float(np.float64(2.2250738585072014e-308) / 2) > 0)
 """
     assert run(code) == "True True"
@@ -64,7 +65,7 @@ kernels = {name: _kernels.load(name) for name in ("cython", "numpy")}
 W = rng.standard_normal((3, 14))
 for A, tol in ((X, 1e-11), (X.astype(np.float32), 1e-5)):
     for order in (1, 2):
-        args = (A, 2, r, np.ones(1), W, order, _kernels.grid(A.shape, 8, 3, order), 2)
+        args = (A, 2, r, np.ones(1), _kernels.NO_OFFSET, W, order, _kernels.grid(A.shape, 8, 3, order), 2)
         a, b = (k.sweep(*args) for k in kernels.values())
         assert abs(a[0] / b[0] - 1) < tol
         for p, q in zip(a[2:], b[2:]):

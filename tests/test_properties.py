@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastdisc import LogisticRegression, _kernels
-from fastdisc._kernels import Link, grid, group_grid
+from fastdisc._kernels import NO_OFFSET, Link, grid, group_grid
 from fastdisc._sweep import Sweep
 
 PROFILE = settings(max_examples=40, deadline=None, derandomize=True)
@@ -38,9 +38,9 @@ def test_weights_are_repetition(name, problem):
     counts = rng.integers(0, 4, len(r))
     counts[0] += 1
     kernels = _kernels.load(name)
-    weighted = kernels.sweep(X, link, r, counts.astype(float), W, 2, grid(X.shape, 8, len(W), 2), 1)
+    weighted = kernels.sweep(X, link, r, counts.astype(float), NO_OFFSET, W, 2, grid(X.shape, 8, len(W), 2), 1)
     rows = np.repeat(np.arange(len(r)), counts)
-    repeated = kernels.sweep(X[rows], link, r[rows], np.ones(1), W, 2, grid(X[rows].shape, 8, len(W), 2), 1)
+    repeated = kernels.sweep(X[rows], link, r[rows], np.ones(1), NO_OFFSET, W, 2, grid(X[rows].shape, 8, len(W), 2), 1)
     close(weighted, repeated)
 
 
@@ -79,7 +79,7 @@ def test_parts_add_up_to_the_whole(name, problem, cut):
 def test_threads_change_no_bit(name, problem, threads):
     X, link, r, W, _ = problem
     kernels, g = _kernels.load(name), _kernels.Grid(16, 32)
-    one, many = (kernels.sweep(X, link, r, np.ones(1), W, 2, g, n) for n in (1, threads))
+    one, many = (kernels.sweep(X, link, r, np.ones(1), NO_OFFSET, W, 2, g, n) for n in (1, threads))
     for a, b in zip(one, many, strict=True):
         assert np.array_equal(a, b)
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastdisc
 from fastdisc import _config, _kernels
-from fastdisc._kernels import CSR, grid, group_grid
+from fastdisc._kernels import CSR, NO_OFFSET, grid, group_grid
 
 
 def same_bits(results):
@@ -31,12 +31,14 @@ def test_bits_do_not_depend_on_threads(backend, rng, layout, dtype, K):
     if layout == "csr32" and dtype == "uint8":
         dtype = "float64"
     problem = make_problem(rng, 10_003, 6, K, dtype, layout)
-    X, W = problem[0], problem[-1]
+    X, link, _, s, W = problem
+    o = rng.standard_normal((10_003, len(W)))
     for order in (1, 2):
         g = grid(X.shape, 8, len(W), order, len(X.data) if isinstance(X, CSR) else None)
         assert -(-10_003 // g.chunk) >= 8, "too few chunks to tell"
-        same_bits([backend.sweep(*problem, order, g, n) for n in (1, 2, 3, 8)])
-    same_bits([backend.outputs(X, problem[1], W, g, n) for n in (1, 2, 3, 8)])
+        same_bits([backend.sweep(*problem[:-1], o, W, order, g, n) for n in (1, 2, 3, 8)])
+    same_bits([backend.outputs(X, link, W, g, n) for n in (1, 2, 3, 8)])
+    same_bits([[backend.product(X, link, s, o, W, W[:, ::-1].copy(), g, n)] for n in (1, 2, 3, 8)])
 
 
 def test_bits_of_ranking_do_not_depend_on_threads(backend, rng):
@@ -59,12 +61,12 @@ def test_a_fit_does_not_depend_on_threads(rng):
 def test_two_python_threads_at_once(backend, rng, n_threads):
     problems = [make_problem(rng, 20000, 8, K) for K in (2, 3)]
     grids = [grid(problem[0].shape, 8, len(problem[-1]), 2) for problem in problems]
-    expected = [backend.sweep(*p, 2, g, 1) for p, g in zip(problems, grids, strict=True)]
+    expected = [backend.sweep(*p[:-1], NO_OFFSET, p[-1], 2, g, 1) for p, g in zip(problems, grids, strict=True)]
     results = [[], []]
 
     def work(i):
         for _ in range(10):
-            results[i].append(backend.sweep(*problems[i], 2, grids[i], n_threads))
+            results[i].append(backend.sweep(*problems[i][:-1], NO_OFFSET, problems[i][-1], 2, grids[i], n_threads))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in (0, 1)]
     for thread in threads:
@@ -83,7 +85,7 @@ def test_the_gil_is_released(fast, rng, kernel):
     X, link, r, s, W = make_problem(rng, 400_000, 20, 2)
     g = grid(X.shape, 8)
     call = (
-        (lambda: fast.sweep(X, link, r, s, W, 2, g, 1))
+        (lambda: fast.sweep(X, link, r, s, NO_OFFSET, W, 2, g, 1))
         if kernel == "sweep"
         else (lambda: fast.perceptron(X, r, s, W.copy(), 1.0))
     )
@@ -114,7 +116,7 @@ import os, sys
 import numpy as np
 import fastdisc
 from fastdisc import _kernels
-from fastdisc._kernels import Link, grid
+from fastdisc._kernels import NO_OFFSET, Link, grid
 
 rng = np.random.default_rng(0)
 X, r = rng.standard_normal((200000, 8)), rng.integers(0, 2, 200000).astype(np.int32)

@@ -14,6 +14,7 @@ import numpy as np
 
 DTYPES = tuple(np.dtype(name) for name in ("float64", "float32", "uint8", "int8", "int16", "bool"))
 BACKENDS = ("cython", "numba", "numpy")
+NO_OFFSET = np.empty((0, 1))
 
 
 class Link(IntEnum):
@@ -59,14 +60,15 @@ class Kernels(Protocol):
     """What a backend provides.
 
     X is (N, d), N >= 1: an array of one of DTYPES with any strides, or CSR. r is (N,) int32: class codes, or grades coded 0, 1,
-    ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows. W is (K, d+1) float64, C order, the intercepts
+    ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows. o is (N, K) float64, added to the scores, or
+    NO_OFFSET. W is (K, d+1) float64, C order, the intercepts
     in column 0; K = 1 for LOGISTIC. In `sweep`, products of dense data other than float64 are float32 unless a Hessian is asked
     for, and so are their sums within a block; all else is float64. Blocks are a multiple of 16 rows. No argument is written to
     but where said. NaN and infinity in X reach the sums.
     """
 
     @staticmethod
-    def sweep(X, link: int, r, s, W, order: int, grid: Grid, n_threads: int):
+    def sweep(X, link: int, r, s, o, W, order: int, grid: Grid, n_threads: int):
         """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33).
 
         Returns (loss, errors, G, H): the weighted sum of losses; the weight of misclassified rows; for order >= 1 the gradient
@@ -74,10 +76,25 @@ class Kernels(Protocol):
         """
 
     @staticmethod
+    def product(X, link: int, s, o, W, V, grid: Grid, n_threads: int):
+        """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33).
+
+        Returns (K, d+1). Products are as in a sweep for the gradient.
+        """
+
+    @staticmethod
+    def coordinate_descent(H, q, l1, w, tol: float, max_iter: int):
+        """Minimise a quadratic model of (10.23) or (10.31) plus an L1 penalty, weight by weight; w is changed; the passes.
+
+        Minimises w'Hw / 2 - q'w + sum_j l1_j |w_j|; H is (n, n) float64 in C order, the others (n,). Weights whose diagonal entry
+        is 0 stay as they are. Stops when no weight moves by more than tol, as the square of the step times the diagonal entry.
+        """
+
+    @staticmethod
     def outputs(X, link: int, W, grid: Grid, n_threads: int):
         """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite.
 
-        Returns ((N, K) float64, bool).
+        Returns ((N, K) float64, bool); LOGISTIC gives two columns, the probabilities of class 0 and of class 1.
         """
 
     @staticmethod

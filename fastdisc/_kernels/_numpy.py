@@ -66,20 +66,50 @@ def link_softmax(Z, r):
 LINKS = {Link.LOGISTIC: link_logistic, Link.SOFTMAX: link_softmax}
 
 
-def sweep(X, link, r, s, W, order, grid, n_threads):
+def _with_offset(Z, o):
+    """z_k + o_k"""
+    return Z + o if len(o) else Z
+
+
+def sweep(X, link, r, s, o, W, order, grid, n_threads):
     """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
     X = _float64(X)
-    loss, chosen, E, curvature = LINKS[link](_score(X, W), r)
+    loss, chosen, E, curvature = LINKS[link](_with_offset(_score(X, W), o), r)
     G = _accumulate(X, s[:, None] * E)
     K = range(len(W))
     H = np.block([[_gram(X, s * curvature(i, j)) for j in K] for i in K]) if order == 2 else None
     return (s * loss).sum(), (s * (chosen != r)).sum(), G, H
 
 
+def product(X, link, s, o, W, V, grid, n_threads):
+    """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33)."""
+    X = _float64(X)
+    Z, U = _with_offset(_score(X, W), o), _score(X, V)
+    if link == Link.LOGISTIC:
+        return _accumulate(X, s[:, None] * sigmoid(Z) * sigmoid(-Z) * U)
+    Y = softmax(Z)
+    return _accumulate(X, s[:, None] * Y * (U - (Y * U).sum(axis=1, keepdims=True)))
+
+
+def coordinate_descent(H, q, l1, w, tol, max_iter):
+    """Minimise a quadratic model of (10.23) or (10.31) plus an L1 penalty, weight by weight; w is changed; the passes."""
+    diagonal = np.diag(H)
+    passes, largest = 0, np.inf
+    while largest > tol and passes < max_iter:
+        passes, largest = passes + 1, 0.0
+        for j in np.flatnonzero(diagonal > 0):
+            old = w[j]
+            z = q[j] - H[j] @ w + diagonal[j] * old
+            w[j] = np.sign(z) * max(abs(z) - l1[j], 0) / diagonal[j]
+            largest = max(largest, diagonal[j] * (w[j] - old) ** 2)
+    return passes
+
+
 def outputs(X, link, W, grid, n_threads):
     """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
     Z = _score(_float64(X), W)
-    activation = {Link.IDENTITY: np.asarray, Link.LOGISTIC: sigmoid, Link.SOFTMAX: softmax}[link]
+    two_classes = lambda Z: np.hstack([sigmoid(-Z), sigmoid(Z)])  # noqa: E731
+    activation = {Link.IDENTITY: np.asarray, Link.LOGISTIC: two_classes, Link.SOFTMAX: softmax}[link]
     return activation(Z), bool(np.isfinite(Z).all())
 
 

@@ -37,6 +37,8 @@ SIMD = _choose()
 _module = importlib.import_module(f"{__name__}.{SIMD}")
 
 sweep = _module.sweep
+product = _module.product
+coordinate_descent = _module.coordinate_descent
 outputs = _module.outputs
 perceptron = _module.perceptron
 rank_pairs = _module.rank_pairs

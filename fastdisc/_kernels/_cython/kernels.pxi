@@ -81,6 +81,7 @@ cdef struct Job:
     const int32_t* r
     const double* s
     Py_ssize_t step          # of s: 0 where one weight serves all rows
+    const double* o          # (N, K) offsets of the scores, or NULL
     const void* W            # in the layout's own order, in the type of the products
     const double* w0
     Py_ssize_t D             # columns of a Hessian block: d, for dense rows padded to whole vectors
@@ -90,6 +91,18 @@ cdef Py_ssize_t workspace(const Job* job) noexcept nogil:
     """Numbers of a thread's buffers, as sweep_chunk lays them out."""
     cdef Py_ssize_t b = job.plan.block, K = job.plan.K, pairs = 2 if job.order == 2 else 0
     return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.D) + room(&job.plan) + K + 64
+
+
+cdef inline void take_rows(const Job* job, Py_ssize_t lo, Py_ssize_t m, real* s, real* Z) noexcept nogil:
+    """The weights of rows lo to lo + m, where they have their own, and their offsets added to the scores."""
+    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, i, k
+    if job.step:
+        for i in range(m):
+            s[i] = <real>job.s[lo + i]
+    if job.o != NULL:
+        for k in range(K):
+            for i in range(m):
+                Z[k * B + i] += <real>job.o[(lo + i) * K + k]
 
 
 cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, const real* marker) noexcept nogil:
@@ -120,9 +133,7 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
         m = min(B, hi - lo)
         x = fetch(&job.plan, lo, m, buffer, &ld)
         score(&job.plan, lo, m, x, ld, <const real*>job.W, w0, Z)
-        if job.step:
-            for i in range(m):
-                s[i] = <real>job.s[lo + i]
+        take_rows(job, lo, m, s, Z)
         if job.link == LOGISTIC:
             link_logistic(Z, job.r + lo, s, m, loss, wrong)
         else:
@@ -165,7 +176,7 @@ cdef void hessian(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* x, 
             H += D * (D + 2)
 
 
-def sweep(X, int link, r, s, W, int order, grid, int n_threads):
+def sweep(X, int link, r, s, o, W, int order, grid, int n_threads):
     """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size, pairs
@@ -173,8 +184,9 @@ def sweep(X, int link, r, s, W, int order, grid, int n_threads):
     job.link, job.order = link, order
     cdef const int32_t[::1] r_ = r
     cdef const double[::1] s_ = s
+    cdef const double[:, ::1] o_ = o
     n = job.plan.rows.n
-    job.r, job.s, job.step = &r_[0], &s_[0], s_.shape[0] > 1
+    job.r, job.s, job.step, job.o = &r_[0], &s_[0], s_.shape[0] > 1, &o_[0, 0] if o_.shape[0] else NULL
     laid = lay_out(&job.plan, W)
     w0 = np.ascontiguousarray(W[:, 0])
     job.W, job.w0 = cnp.PyArray_DATA(laid), <const double*>cnp.PyArray_DATA(w0)
@@ -200,6 +212,73 @@ def sweep(X, int link, r, s, W, int order, grid, int n_threads):
     return total[0], total[1], G, H
 
 
+cdef void product_chunk(const Job* job, const void* V, const double* v0, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work,
+                        const real* marker) noexcept nogil:
+    """Sums of rows lo to hi: out = the intercepts' share (K), then that of the other weights."""
+    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, size = room(&job.plan), m, i, k, ld = 0
+    cdef real* s = <real*>work
+    cdef real* Z = s + B                                          # (K, B) scores
+    cdef real* U = Z + K * B                                      # (K, B) scores of V, then curvature times those
+    cdef real* more = U + K * B                                   # (4, B) of the softmax
+    cdef real* w0 = more + 4 * B
+    cdef real* u0 = w0 + (K + 7) // 8 * 8
+    cdef real* G = u0 + (K + 7) // 8 * 8
+    cdef real* buffer = G + (0 if real is double else (size + 7) // 8 * 8)
+    cdef double* g = out + K
+    cdef const real* x
+    if real is double:
+        G = g
+    for k in range(K):
+        w0[k], u0[k] = <real>job.w0[k], <real>v0[k]
+    for i in range(B):
+        s[i] = <real>job.s[0]
+    while lo < hi:
+        m = min(B, hi - lo)
+        x = fetch(&job.plan, lo, m, buffer, &ld)
+        score(&job.plan, lo, m, x, ld, <const real*>job.W, w0, Z)
+        score(&job.plan, lo, m, x, ld, <const real*>V, u0, U)
+        take_rows(job, lo, m, s, Z)
+        bend(job.link, Z, U, B, K, s, m, more)
+        for k in range(K):
+            out[k] += sum(U + k * B, m)
+        accumulate(&job.plan, lo, m, x, ld, U, G)
+        if real is float:
+            for i in range(size):
+                g[i] += G[i]
+                G[i] = 0
+        lo += m
+
+
+def product(X, int link, s, o, W, V, grid, int n_threads):
+    """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33)."""
+    cdef Job job
+    cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size
+    job.plan = make_plan(X, K, block, True)
+    job.link, job.order, job.D = link, 1, 0
+    cdef const double[::1] s_ = s
+    cdef const double[:, ::1] o_ = o
+    n = job.plan.rows.n
+    job.s, job.step, job.o = &s_[0], s_.shape[0] > 1, &o_[0, 0] if o_.shape[0] else NULL
+    laid_w, laid_v = lay_out(&job.plan, W), lay_out(&job.plan, V)
+    w0, v0 = np.ascontiguousarray(W[:, 0]), np.ascontiguousarray(V[:, 0])
+    job.W, job.w0 = cnp.PyArray_DATA(laid_w), <const double*>cnp.PyArray_DATA(w0)
+    cdef const void* V_ = cnp.PyArray_DATA(laid_v)
+    cdef const double* v0_ = <const double*>cnp.PyArray_DATA(v0)
+    size = room(&job.plan)
+    cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
+    cdef int threads = max(1, min(n_threads, chunks))
+    cdef double[:, ::1] part = aligned(chunks, K + size)
+    cdef double[:, ::1] work = aligned(threads, workspace(&job))
+    with nogil, parallel(num_threads=threads):
+        for c in prange(chunks, schedule="dynamic", chunksize=1):
+            if job.plan.single:
+                product_chunk(&job, V_, v0_, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const float*>NULL)
+            else:
+                product_chunk(&job, V_, v0_, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const double*>NULL)
+    total = np.asarray(part).sum(axis=0)
+    return np.hstack([total[:K, None], pick_up(&job.plan, total[K:])])
+
+
 cdef object unfold(sums, Py_ssize_t K, Py_ssize_t d, Py_ssize_t D):
     """The full (K (d+1), K (d+1)) Hessian from what `hessian` sums for each pair of classes."""
     H = np.empty((K, d + 1, K, d + 1))
@@ -217,7 +296,7 @@ cdef object unfold(sums, Py_ssize_t K, Py_ssize_t d, Py_ssize_t D):
 
 
 cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, double* check) noexcept nogil:
-    """Scores, or outputs, of rows lo to hi into out (n, K); check becomes NaN if one is not finite."""
+    """Scores, or outputs, of rows lo to hi into out (n, columns); check becomes NaN if one is not finite."""
     cdef Py_ssize_t K = job.plan.K, B = job.plan.block, m, i, k, ld = 0
     cdef double* Z = work
     cdef double* more = Z + K * B
@@ -231,8 +310,10 @@ cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* ou
             check[0] += spoiled(Z + k * B, m)
         if job.link == LOGISTIC:
             for i in range(m):
-                Z[i] = sigmoid(Z[i])
-        elif job.link == SOFTMAX:
+                out[2 * (lo + i)], out[2 * (lo + i) + 1] = sigmoid(-Z[i]), sigmoid(Z[i])
+            lo += m
+            continue
+        if job.link == SOFTMAX:
             softmax_rows(Z, B, K, m, more, more + B, more + 2 * B)
             for k in range(K):
                 for i in range(m):
@@ -255,7 +336,7 @@ def outputs(X, int link, W, grid, int n_threads):
     job.W, job.w0 = cnp.PyArray_DATA(laid), <const double*>cnp.PyArray_DATA(w0)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
-    result = np.empty((n, K))  # (N, K)
+    result = np.empty((n, 2 if link == LOGISTIC else K))
     cdef double[:, ::1] out = result
     cdef double[:, ::1] work = aligned(threads, workspace(&job))
     cdef double[::1] check = np.zeros(chunks)

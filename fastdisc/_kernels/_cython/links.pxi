@@ -166,3 +166,27 @@ cdef void curvature(int link, Py_ssize_t j, Py_ssize_t k, const double* E, const
     else:
         for i in range(m):
             c[i] = -s[i] * Y[j * ldz + i] * Y[k * ldz + i]
+
+
+cdef void bend(int link, real* Z, real* U, Py_ssize_t ldz, Py_ssize_t K, const real* s, Py_ssize_t m, real* work) noexcept nogil:
+    """u_k -> sum_j c_kj u_j: the scores of a direction times the curvature (10.32); Z is used up"""
+    cdef real* top = work
+    cdef real* total = work + ldz
+    cdef real* best = work + 2 * ldz
+    cdef real* mean = work + 3 * ldz
+    cdef Py_ssize_t i, k
+    if link == LOGISTIC:
+        for i in range(m):
+            top[i] = exp_(-Z[i] if Z[i] > 0 else Z[i])
+            U[i] *= s[i] * top[i] / ((1 + top[i]) * (1 + top[i]))
+        return
+    softmax_rows(Z, ldz, K, m, top, total, best)
+    for i in range(m):
+        mean[i], total[i] = 0, 1 / total[i]
+    for k in range(K):
+        for i in range(m):
+            Z[k * ldz + i] *= total[i]
+            mean[i] += Z[k * ldz + i] * U[k * ldz + i]
+    for k in range(K):
+        for i in range(m):
+            U[k * ldz + i] = s[i] * Z[k * ldz + i] * (U[k * ldz + i] - mean[i])

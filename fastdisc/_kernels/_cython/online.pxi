@@ -1,4 +1,4 @@
-# The online kernels: one row, or one pair, after the other, each seeing the weights that the last one left.
+# The online kernels: one row, one pair or one coordinate after the other, each seeing the weights that the last one left.
 
 cdef inline double dot_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssize_t k, const double* W) noexcept nogil:
     """w_k' x_t"""
@@ -94,3 +94,37 @@ def rank_pairs(X, pairs, s, w, double eta, double margin):
                 add_row(&plan, v, xv, 0, -a, &weights[0])
     w[:] = pick_up(&plan, laid)[0]
     return updates
+
+
+def coordinate_descent(H, q, l1, w, double tol, int max_iter):
+    """Minimise a quadratic model of (10.23) or (10.31) plus an L1 penalty, weight by weight; w is changed; the passes."""
+    cdef const double[:, ::1] H_ = H
+    cdef const double[::1] q_ = q, l1_ = l1
+    cdef double[::1] w_ = w
+    cdef Py_ssize_t n = w_.shape[0], i, j
+    cdef int passes = 0
+    cdef bint full = True
+    cdef double old, z, new, largest
+    cdef double[::1] slope = np.asarray(H) @ w - q   # H w - q, kept up to date
+    with nogil:
+        while passes < max_iter:
+            passes += 1
+            largest = 0
+            for j in range(n):
+                old = w_[j]
+                if H_[j, j] <= 0 or not (full or old != 0):
+                    continue
+                z = H_[j, j] * old - slope[j]
+                new = (z - l1_[j] if z > l1_[j] else z + l1_[j] if z < -l1_[j] else 0) / H_[j, j]
+                if new != old:
+                    w_[j] = new
+                    largest = max(largest, H_[j, j] * (new - old) * (new - old))
+                    for i in range(n):
+                        slope[i] += (new - old) * H_[j, i]
+            if largest <= tol:
+                if full:
+                    break
+                full = True        # the weights that are not 0 are settled: ask all of them once more
+            else:
+                full = False
+    return passes

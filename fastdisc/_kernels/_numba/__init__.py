@@ -9,9 +9,10 @@ from contextlib import contextmanager
 import numba
 import numpy as np
 
-from .. import CSR
-from . import jitted, online
+from .. import CSR, Link
+from . import jitted, online, rank
 
+DRIVERS = jitted.DRIVERS | rank.DRIVERS
 PROCESS = os.getpid()
 _one_at_a_time = threading.Lock()
 
@@ -45,9 +46,9 @@ def _run(driver, n_threads, chunks, *args):
     It serves in a forked child, where Numba would end the process at the sight of its parent's thread pool.
     """
     if os.getpid() != PROCESS:
-        return jitted.DRIVERS[driver, False](*args)
+        return DRIVERS[driver, False](*args)
     with _threads(min(n_threads, chunks, numba.config.NUMBA_NUM_THREADS)):
-        return jitted.DRIVERS[driver, True](*args)
+        return DRIVERS[driver, True](*args)
 
 
 def _features(X):
@@ -64,7 +65,7 @@ def _weights(X, W, order):
     return np.ascontiguousarray(W[:, 1:]), np.ascontiguousarray(W[:, 0])
 
 
-def sweep(X, link, r, s, W, order, grid, n_threads):
+def sweep(X, link, r, s, o, W, order, grid, n_threads):
     """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
     (n, d), K = X.shape, len(W)
     chunks = -(-n // grid.chunk)
@@ -80,6 +81,7 @@ def sweep(X, link, r, s, W, order, grid, n_threads):
         int(link),
         r,
         s,
+        o,
         weights,
         w0,
         order,
@@ -98,6 +100,21 @@ def sweep(X, link, r, s, W, order, grid, n_threads):
     )
 
 
+def product(X, link, s, o, W, V, grid, n_threads):
+    """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33)."""
+    (n, d), K = X.shape, len(W)
+    chunks = -(-n // grid.chunk)
+    sums, G = np.zeros((chunks, K)), np.zeros((chunks, K, d))
+    args = _features(X), n, int(link), s, o, *_weights(X, W, 1), *_weights(X, V, 1), grid.block, grid.chunk, sums, G
+    _run(jitted.product_driver, n_threads, chunks, *args)
+    return np.column_stack([sums.sum(axis=0), G.sum(axis=0)])
+
+
+def coordinate_descent(H, q, l1, w, tol, max_iter):
+    """Minimise a quadratic model of (10.23) or (10.31) plus an L1 penalty, weight by weight; w is changed; the passes."""
+    return online.coordinates(H, q, l1, w, float(tol), int(max_iter))
+
+
 def unfold(triangles, K):
     """The full (K (d+1), K (d+1)) Hessian from its K (K+1) / 2 blocks, each an upper triangle."""
     D = triangles.shape[-1]
@@ -112,7 +129,7 @@ def unfold(triangles, K):
 def outputs(X, link, W, grid, n_threads):
     """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
     chunks = -(-X.shape[0] // grid.chunk)
-    out, check = np.empty((X.shape[0], len(W))), np.zeros(chunks)
+    out, check = np.empty((X.shape[0], 2 if link == Link.LOGISTIC else len(W))), np.zeros(chunks)
     weights, w0 = W[:, 1:].copy(), W[:, 0].copy()  # a score is wanted for its own sake: float64 whatever X is
     _run(jitted.outputs_driver, n_threads, chunks, _features(X), int(link), weights, w0, grid.block, grid.chunk, out, check)
     return out, not bool(np.isnan(check).any())
@@ -134,7 +151,7 @@ def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):
     sums, G = np.zeros((chunks, 2)), np.zeros((chunks, 1, X.shape[1]))
     grades = int(r.max()) + 1
     _run(
-        jitted.rank_driver,
+        rank.rank_driver,
         n_threads,
         chunks,
         _features(X),

@@ -326,11 +326,45 @@ def curvature(link, j, k, E, Y, s, m, c):
             c[i] = s[i] * Y[j, i] * ((1.0 if j == k else 0.0) - Y[k, i])
 
 
+@jit()
+def bend(link, Z, U, s, m, work):
+    """u_k -> sum_j c_kj u_j: the scores of a direction times the curvature (10.32); Z is used up"""
+    one = Z.dtype.type(1)
+    if link == LOGISTIC:
+        for i in range(m):
+            u = exp_(-abs(Z[0, i]))
+            U[0, i] *= s[i] * u / ((one + u) * (one + u))
+        return
+    top, total, best, mean = work[0], work[1], work[2], work[3]
+    softmax_rows(Z, m, top, total, best)
+    for i in range(m):
+        mean[i], total[i] = 0, one / total[i]
+    for k in range(Z.shape[0]):
+        for i in range(m):
+            Z[k, i] *= total[i]
+            mean[i] += Z[k, i] * U[k, i]
+    for k in range(Z.shape[0]):
+        for i in range(m):
+            U[k, i] = s[i] * Z[k, i] * (U[k, i] - mean[i])
+
+
 # --- sweeps ----------------------------------------------------------------------------------------------------------------
 
 
 @jit()
-def sweep_chunk(X, link, r, s, W, w0, order, block, lo, hi, sums, G, H):
+def take_rows(s, o, lo, m, weight, Z):
+    """The weights of rows lo to lo + m, where they have their own, and their offsets added to the scores."""
+    if len(s) > 1:
+        for i in range(m):
+            weight[i] = s[lo + i]
+    if len(o) > 0:
+        for k in range(len(Z)):
+            for i in range(m):
+                Z[k, i] += o[lo + i, k]
+
+
+@jit()
+def sweep_chunk(X, link, r, s, o, W, w0, order, block, lo, hi, sums, G, H):
     """Sums of rows lo to hi: sums = loss, errors, intercept gradient; G (K, d); H, a block for each pair of classes."""
     K, d = W.shape
     Z = np.empty((K, block), W.dtype)
@@ -347,9 +381,7 @@ def sweep_chunk(X, link, r, s, W, w0, order, block, lo, hi, sums, G, H):
         m = min(block, hi - lo)
         x = fetch(X, lo, m, buffer)
         score(x, lo, m, W, w0, Z)
-        if len(s) > 1:
-            for i in range(m):
-                weight[i] = s[lo + i]
+        take_rows(s, o, lo, m, weight, Z)
         if link == LOGISTIC:
             loss, wrong = link_logistic(Z, r[lo : lo + m], weight, m)
         else:
@@ -375,9 +407,42 @@ def sweep_chunk(X, link, r, s, W, w0, order, block, lo, hi, sums, G, H):
         lo += m
 
 
-def sweep_driver(X, link, r, s, W, w0, order, block, chunk, sums, G, H):
+def sweep_driver(X, link, r, s, o, W, w0, order, block, chunk, sums, G, H):
     for c in prange(len(sums)):
-        sweep_chunk(X, link, r, s, W, w0, order, block, c * chunk, min(len(r), c * chunk + chunk), sums[c], G[c], H[c])
+        sweep_chunk(X, link, r, s, o, W, w0, order, block, c * chunk, min(len(r), c * chunk + chunk), sums[c], G[c], H[c])
+
+
+@jit()
+def product_chunk(X, link, s, o, W, w0, V, v0, block, lo, hi, sums, G):
+    """Sums of rows lo to hi: sums, the intercepts' share; G (K, d), that of the other weights."""
+    K, d = W.shape
+    Z, U = np.empty((K, block), W.dtype), np.empty((K, block), W.dtype)
+    work = np.empty((4, block), W.dtype)
+    buffer = np.empty((block, d), W.dtype)
+    weight = np.empty(block, W.dtype)
+    weight[:] = s[0]
+    g = np.zeros((K, d), W.dtype)
+    while lo < hi:
+        m = min(block, hi - lo)
+        x = fetch(X, lo, m, buffer)
+        score(x, lo, m, W, w0, Z)
+        score(x, lo, m, V, v0, U)
+        take_rows(s, o, lo, m, weight, Z)
+        bend(link, Z, U, weight, m, work)
+        for k in range(K):
+            e = W.dtype.type(0)
+            for i in range(m):
+                e += U[k, i]
+            sums[k] += e
+        accumulate(x, lo, m, U, g)
+        G += g
+        g[:] = 0
+        lo += m
+
+
+def product_driver(X, n, link, s, o, W, w0, V, v0, block, chunk, sums, G):
+    for c in prange(len(sums)):
+        product_chunk(X, link, s, o, W, w0, V, v0, block, c * chunk, min(n, c * chunk + chunk), sums[c], G[c])
 
 
 @jit()
@@ -397,8 +462,11 @@ def outputs_chunk(X, link, W, w0, block, lo, hi, out):
         if link == LOGISTIC:
             for i in range(m):
                 u = exp_(-abs(Z[0, i]))
-                Z[0, i] = (one if Z[0, i] > 0 else u) / (one + u)
-        elif link == SOFTMAX:
+                side = 1 if Z[0, i] > 0 else 0
+                out[lo + i, side], out[lo + i, 1 - side] = one / (one + u), u / (one + u)
+            lo += m
+            continue
+        if link == SOFTMAX:
             softmax_rows(Z, m, work[0], work[1], work[2])
             for k in range(K):
                 for i in range(m):
@@ -415,86 +483,4 @@ def outputs_driver(X, link, W, w0, block, chunk, out, check):
         check[c] = outputs_chunk(X, link, W, w0, block, c * chunk, min(len(out), c * chunk + chunk), out)
 
 
-# --- ranking: see _cython/rank.pxi -------------------------------------------------------------------------------------------
-
-
-@jit()
-def tree_add(tree, grade, s):
-    grade += 1
-    while grade < len(tree):
-        tree[grade] += s
-        grade += grade & -grade
-
-
-@jit()
-def tree_below(tree, grade):
-    """The weight of all grades below this one."""
-    total = 0.0
-    while grade > 0:
-        total += tree[grade]
-        grade -= grade & -grade
-    return total
-
-
-@jit(sums=False)
-def link_rank(z, r, s, step, margin, tree, e):
-    """z -> e = dE/dz of (10.46) with a margin: pairs r_u > r_v count while z_v - z_u + margin > 0"""
-    n, grades = len(z), len(tree) - 1
-    order = np.argsort(z)
-    count = 0.0
-    # 1. upwards: the weight of better rows u that do not clear v by the margin (grades counted from the top)
-    tree[:] = 0
-    p = 0
-    for t in range(n):
-        i = order[t]
-        while p < n and (z[i] - z[order[p]]) + margin > 0:
-            tree_add(tree, grades - 1 - r[order[p]], s[order[p] * step])
-            p += 1
-        e[i] = s[i * step] * tree_below(tree, grades - 1 - r[i])
-        count += e[i]
-    # 2. downwards: the weight of worse rows v that come too close to u
-    tree[:] = 0
-    p = n - 1
-    for t in range(n - 1, -1, -1):
-        i = order[t]
-        while p >= 0 and (z[order[p]] - z[i]) + margin > 0:
-            tree_add(tree, r[order[p]], s[order[p] * step])
-            p -= 1
-        e[i] -= s[i * step] * tree_below(tree, r[i])
-    loss = margin * count
-    for i in range(n):
-        loss += e[i] * (z[i] - z[order[0]])
-    return loss, count
-
-
-@jit()
-def rank_chunk(X, r, s, starts, first, last, w, grades, margin, block, sums, G):
-    """Sums of groups first to last: sums = loss, active pairs; G."""
-    step = 1 if len(s) > 1 else 0
-    tree = np.empty(grades + 1)
-    buffer = np.empty((block, len(w)))
-    w0 = np.zeros(1)
-    W = w.reshape(1, -1)
-    for group in range(first, last):
-        lo, n = starts[group], starts[group + 1] - starts[group]
-        z, e = np.empty((1, n)), np.empty((1, n))
-        for i in range(0, n, block):
-            m = min(block, n - i)
-            score(fetch(X, lo + i, m, buffer), lo + i, m, W, w0, z[:, i : i + m])
-        if np.isfinite(z).all():
-            loss, count = link_rank(z[0], r[lo : lo + n], s[lo * step :], step, margin, tree, e[0])
-        else:
-            loss, count, e[:] = np.nan, np.nan, np.nan
-        sums[0] += loss
-        sums[1] += count
-        for i in range(0, n, block):
-            m = min(block, n - i)
-            accumulate(fetch(X, lo + i, m, buffer), lo + i, m, e[:, i : i + m], G)
-
-
-def rank_driver(X, r, s, starts, bounds, w, grades, margin, block, sums, G):
-    for c in prange(len(sums)):
-        rank_chunk(X, r, s, starts, bounds[c], bounds[c + 1], w, grades, margin, block, sums[c], G[c])
-
-
-DRIVERS = drivers(sweep_driver, outputs_driver, rank_driver)
+DRIVERS = drivers(sweep_driver, product_driver, outputs_driver)

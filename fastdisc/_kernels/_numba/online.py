@@ -1,4 +1,4 @@
-"""The online kernels: one row, or one pair, after the other. They share no code with the sweeps."""
+"""The online kernels: one row, one pair or one coordinate after the other. They share no code with the sweeps."""
 
 from __future__ import annotations
 
@@ -95,3 +95,31 @@ def rank_pairs_rows(X, pairs, s, w, eta, margin):
             add_row(X, u, a, w)
             add_row(X, v, -a, w)
     return updates
+
+
+@jit(sums=False)
+def coordinates(H, q, l1, w, tol, max_iter):
+    n = len(w)
+    slope = H @ w - q  # H w - q, kept up to date
+    passes, full = 0, True
+    while passes < max_iter:
+        passes += 1
+        largest = 0.0
+        for j in range(n):
+            old = w[j]
+            if H[j, j] <= 0 or not (full or old != 0):
+                continue
+            z = H[j, j] * old - slope[j]
+            new = (z - l1[j] if z > l1[j] else z + l1[j] if z < -l1[j] else 0.0) / H[j, j]
+            if new != old:
+                w[j] = new
+                largest = max(largest, H[j, j] * (new - old) ** 2)
+                for i in range(n):
+                    slope[i] += (new - old) * H[j, i]
+        if largest <= tol:
+            if full:
+                break
+            full = True  # the weights that are not 0 are settled: ask all of them once more
+        else:
+            full = False
+    return passes
