@@ -9,10 +9,20 @@ from ._config import config_context, get_config, set_config, show_config
 
 __version__ = "0.1.0"
 
-_LAZY = {"LogisticRegression": "logistic"}
-_MODULES = ("special",)
+_LAZY = {"LogisticRegression": "logistic", "LogisticRegressionCV": "logistic_cv", "SeparationWarning": "exceptions"}
+_MODULES = ("exceptions", "special")
 
-__all__ = ["LogisticRegression", "config_context", "get_config", "set_config", "show_config", "special"]
+__all__ = [
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "SeparationWarning",
+    "config_context",
+    "exceptions",
+    "get_config",
+    "set_config",
+    "show_config",
+    "special",
+]
 
 
 def __getattr__(name):

@@ -25,7 +25,7 @@ def number(value, name, *, low, whole=False, open_low=False):
 
 def choice(value, name, options):
     """A parameter that must be one of some words."""
-    if not isinstance(value, (type(options[0]), np.bool_)) or value not in options:
+    if not isinstance(value, (*map(type, options), np.bool_)) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
 

@@ -1,4 +1,12 @@
-"""A pass over the data: rows, targets and weights behind one call that returns sums. Solvers see nothing else of the data."""
+"""A pass over the data: rows, targets and weights behind one call that returns sums. Solvers see nothing else of the data.
+
+    Sweep          the data as they are
+    Standardized   the same data in units of the columns' spread: shift and scale go into the weights, never into X
+    Penalized      either, plus a penalty; some weights may be held at 0
+
+All three have the same verbs: call (sums), `product` (Hessian times a direction), `sample` (fewer rows, to the same expectation),
+`columns` (fewer columns).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _config
-from ._kernels import CSR, Link, grid
+from ._kernels import CSR, NO_OFFSET, Link, grid
+from ._rows import moments, norms, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
 
 
@@ -30,52 +39,280 @@ def _work(X, K, order):
     return 2 * values * K * (max(1, K * X.shape[1] // 4) if order == 2 else 1)
 
 
-def _grid(X, K, order):
+def _grid(X, K, order, single=True):
     stored = len(X.data) if isinstance(X, CSR) else None
-    itemsize = 8 if stored is not None or X.dtype == np.float64 or order == 2 else 4
-    return grid(X.shape, itemsize, K, order, stored)
+    itemsize = 8 if stored is not None or X.dtype == np.float64 or order == 2 or not single else 4
+    return grid(X.shape, itemsize, K, order, stored)._replace(single=single)
 
 
 class Sweep:
     """Loss, errors, gradient and Hessian of a linear model on fixed data, as functions of its weights W (K, d+1)."""
 
-    def __init__(self, X, r, s, link, *, backend=None, n_threads=None):
-        self.X, self.r, self.link = X, r, Link(link)
+    def __init__(self, X, r, s, link, *, offset=NO_OFFSET, backend=None, n_threads=None):
+        self.X, self.r, self.link, self.offset = X, r, Link(link), offset
         self.unit = float(s.max())  # the largest row weight: rows weigh up to 1, which fits in float32 too
         self.s = s / self.unit
+        self.options = {"backend": backend, "n_threads": n_threads}
         self.kernels, self.n_threads = _config.kernels(backend), n_threads
+        self.single = isinstance(X, np.ndarray) and X.dtype != np.float64  # products in float32, until somebody sharpens them
+        self._spread = None
+
+    @property
+    def rows(self):
+        return self.X.shape[0]
+
+    @property
+    def sparse(self):
+        return isinstance(self.X, CSR)
 
     def __call__(self, W, order=1) -> Sums:
         with _config.threads(self.n_threads, _work(self.X, len(W), order)) as n:
-            loss, errors, g, H = self.kernels.sweep(self.X, self.link, self.r, self.s, W, order, _grid(self.X, len(W), order), n)
-        if not (np.isfinite(loss) and np.isfinite(g).all() and (H is None or np.isfinite(H).all())):
+            loss, errors, g, H = self.kernels.sweep(
+                self.X, self.link, self.r, self.s, self.offset, W, order, _grid(self.X, len(W), order, self.single), n
+            )
+        if not (np.isfinite(loss) and (order == 0 or np.isfinite(g).all()) and (H is None or np.isfinite(H).all())):
             check_finite(self.X)
             if np.abs(W).max() <= 1:  # else the weights may have run away, and the solver knows what to do
                 raise_too_large(self.X)
         return Sums(self.unit * loss, self.unit * errors, self.unit * g, None if H is None else self.unit * H)
 
+    def sharpen(self):
+        """From now on, products in float64; False if they were so before."""
+        was, self.single = self.single, False
+        return was
+
+    def product(self, W, V):
+        """The Hessian at W times V, (K, d+1)."""
+        with _config.threads(self.n_threads, 2 * _work(self.X, len(W), 1)) as n:
+            HV = self.kernels.product(self.X, self.link, self.s, self.offset, W, V, _grid(self.X, len(W), 1, self.single), n)
+        return self.unit * HV
+
+    def part(self, rows, factors=1.0):
+        """A sweep over some of the rows, copied, their weights multiplied."""
+        s = self.s[rows] if len(self.s) > 1 else self.s
+        offset = self.offset[rows] if len(self.offset) else self.offset
+        return Sweep(
+            take_rows(self.X, rows),
+            self.r[rows],
+            np.asarray(self.unit * s * factors).reshape(-1),
+            self.link,
+            offset=offset,
+            **self.options,
+        )
+
+    def sample(self, m, seed, likely=None):
+        """A sweep over about m rows drawn at random, weighted so that its sums are to be expected of all rows.
+
+        A class of which the draw would have too few rows to learn from is drawn more densely. Weights are such that each class
+        keeps its total. `likely` (N,) makes rows more probable, in proportion.
+        """
+        n, rng = self.rows, np.random.default_rng(seed)
+        counts = np.bincount(self.r)
+        enough = np.minimum(counts, max(50, m // (8 * len(counts))))
+        if likely is None:
+            rows = np.unique(rng.integers(0, n, int(m)))
+            found = np.bincount(self.r[rows], minlength=len(counts))
+            factors = np.ones(len(rows))
+        else:
+            p = np.minimum(1, m * likely / likely.sum())
+            p = np.minimum(1, p * m / p.sum())
+            rows = np.flatnonzero(rng.random(n) < p)
+            found = np.bincount(self.r[rows], minlength=len(counts))
+            factors = 1 / p[rows]
+        for k in np.flatnonzero(found < enough):
+            own = np.flatnonzero(self.r == k)
+            own = own if counts[k] <= 2 * enough[k] else rng.choice(own, enough[k], replace=False)
+            keep = self.r[rows] != k
+            rows, factors = np.concatenate([rows[keep], own]), np.concatenate([factors[keep], np.ones(len(own))])
+        order = np.argsort(rows, kind="stable")
+        rows, factors = rows[order], factors[order]
+        weight = factors if len(self.s) == 1 else factors * self.s[rows]
+        total = counts * self.s[0] if len(self.s) == 1 else np.bincount(self.r, self.s, len(counts))
+        mine = np.bincount(self.r[rows], weight * (self.s[0] if len(self.s) == 1 else 1), len(counts))
+        if not (mine[total > 0] > 0).all():  # weights so uneven that a class was missed: all rows it is
+            return self
+        share = np.divide(total, mine, out=np.zeros(len(counts)), where=mine > 0)
+        return self.part(rows, factors * share[self.r[rows]])
+
+    def columns(self, chosen):
+        """A sweep over some of the columns, copied."""
+        X = take_columns(self.X, chosen)
+        return Sweep(X, self.r, self.unit * self.s, self.link, offset=self.offset, **self.options)
+
+    def moments(self):
+        """Weighted mean and standard deviation of each column."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, deviation = moments(self.X, self.s)
+        if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
+            check_finite(self.X)
+            raise_too_large(self.X)
+        return mean, deviation
+
+    def squares(self):
+        """sum_t s x_j^2 of each column, (d,)."""
+        return self.unit * norms(self.X, self.s, axis=0)
+
+    def spread(self):
+        """How far out each row lies: the mean square of its standardised features, (N,)."""
+        if self._spread is None:
+            mean, scale = self.moments()
+            self._spread = norms(self.X, np.ones(1), axis=1, mean=mean, scale=scale) / self.X.shape[1]
+        return self._spread
+
+    def total(self):
+        """The weight of all rows."""
+        return float(self.unit * self.s.sum()) * (self.rows if len(self.s) == 1 else 1)
+
+    def fractions(self):
+        """Each class's share of the weight."""
+        mass = np.bincount(self.r, None if len(self.s) == 1 else self.s)
+        return mass / mass.sum()
+
+    def factors(self, W):
+        """Sums of the class covariances (10.32), B (K, K), and the mean of [1 x][1 x]' where those are large, M (d+1, d+1)."""
+        X = np.column_stack([np.ones(self.rows), self.X])
+        Z = X @ W.T
+        Y = np.exp(Z - Z.max(axis=1, keepdims=True)) if len(W) > 1 else np.hstack([1 / (1 + np.exp(-Z)), 1 / (1 + np.exp(Z))])
+        Y /= Y.sum(axis=1, keepdims=True)
+        s = self.unit * np.broadcast_to(self.s, self.rows)
+        c = s * (1 - (Y**2).sum(axis=1))
+        B = np.diag(s @ Y) - (s[:, None] * Y).T @ Y
+        M = X.T @ (c[:, None] * X) / max(c.sum(), np.finfo(float).tiny)
+        return B if len(W) > 1 else B[:1, :1], M
+
+    def largest_score(self, V):
+        """max |v'x + v_0| over rows and classes."""
+        with _config.threads(self.n_threads, _work(self.X, len(V), 1)) as n:
+            Z, _ = self.kernels.outputs(self.X, Link.IDENTITY, V, _grid(self.X, len(V), 2), n)
+        return float(np.abs(Z).max())
+
+
+class Standardized:
+    """A sweep in weights of standardised features (x - mean) / scale."""
+
+    def __init__(self, sweep, mean, scale):
+        self.sweep, self.mean, self.scale = sweep, mean, scale
+        self.rows, self.sparse = sweep.rows, sweep.sparse
+
+    def raw(self, W):
+        """The weights that give the same scores on the features as they are."""
+        V = W / np.concatenate([[1.0], self.scale])
+        V[:, 0] -= V[:, 1:] @ self.mean
+        return V
+
+    def standard(self, V):
+        """The inverse of `raw`."""
+        W = V * np.concatenate([[1.0], self.scale])
+        W[:, 0] += V[:, 1:] @ self.mean
+        return W
+
+    def _pull(self, g):
+        """The derivative by the standardised weights from that by the raw ones, along the last axis."""
+        g = g.copy()
+        g[..., 1:] = (g[..., 1:] - g[..., :1] * self.mean) / self.scale
+        return g
+
+    def __call__(self, W, order=1) -> Sums:
+        loss, errors, g, H = self.sweep(self.raw(W), order)
+        if H is not None:
+            K, D = W.shape
+            H = self._pull(self._pull(H.reshape(K, D, K, D)).transpose(2, 3, 0, 1)).transpose(2, 3, 0, 1).reshape(K * D, K * D)
+        return Sums(loss, errors, self._pull(g), H)
+
+    def product(self, W, V):
+        return self._pull(self.sweep.product(self.raw(W), self.raw(V)))
+
+    def sample(self, m, seed, spread=False):
+        """As Sweep.sample, the rows standardised for good; with `spread`, rows far out are drawn more often."""
+        if m >= self.rows and (self.sparse or self.rows * len(self.mean) > 4_000_000):
+            return self
+        likely = 0.5 + 0.5 * self.sweep.spread() if spread else None
+        part = self.sweep.part(slice(None)) if m >= self.rows else self.sweep.sample(m, seed, likely)
+        if part.sparse:
+            return Standardized(part, self.mean, self.scale)
+        part.X = (part.X - self.mean) / self.scale
+        return part
+
+    def sharpen(self):
+        return self.sweep.sharpen()
+
+    def columns(self, chosen):
+        return Standardized(self.sweep.columns(chosen), self.mean[chosen], self.scale[chosen])
+
+    def largest_score(self, V):
+        return self.sweep.largest_score(self.raw(V))
+
+    def total(self):
+        return self.sweep.total()
+
+    def fractions(self):
+        return self.sweep.fractions()
+
+    def squares(self):
+        """sum_t s x_j^2 of each standardised column, (d,)."""
+        mean, deviation = self.sweep.moments()
+        return self.total() * (deviation**2 + (mean - self.mean) ** 2) / self.scale**2
+
 
 class Penalized:
-    """A sweep plus l2 / 2 ||w||^2 over all weights but the intercepts; without an intercept those stay at 0."""
+    """A sweep plus l2_j / 2 w_j^2 over all weights but the intercepts.
 
-    def __init__(self, sweep, l2, intercept):
-        self.sweep, self.l2, self.intercept = sweep, l2, intercept
+    Without an intercept, and for the reference class, weights are held at 0.
+    """
+
+    def __init__(self, sweep, l2, intercept=True, reference=None):
+        self.sweep, self.l2, self.intercept, self.reference = sweep, np.asarray(l2, dtype=np.float64), intercept, reference
+        self.rows, self.sparse = sweep.rows, sweep.sparse
+
+    def like(self, sweep, l2=None):
+        """The same penalty on another sweep."""
+        return Penalized(sweep, self.l2 if l2 is None else l2, self.intercept, self.reference)
+
+    def held(self, shape):
+        """Which weights stay at 0."""
+        mask = np.zeros(shape, bool)
+        mask[:, 0] = not self.intercept
+        if self.reference is not None:
+            mask[self.reference] = True
+        return mask
+
+    @property
+    def singular(self):
+        """Whether the same vector may be added to the weights of all classes: then the penalty alone settles them."""
+        return self.reference is None
 
     def __call__(self, W, order=1) -> Sums:
         loss, errors, g, H = self.sweep(W, order)
-        loss = loss + self.l2 / 2 * np.vdot(W[:, 1:], W[:, 1:])
+        K, D = W.shape
+        loss = loss + float((self.l2 * W[:, 1:] ** 2).sum()) / 2
         g[:, 1:] += self.l2 * W[:, 1:]
-        if not self.intercept:
-            g[:, 0] = 0
-        if order == 2:
-            K, D = W.shape
-            blocks = H.reshape(K, D, K, D)
-            for k in range(K):
-                blocks[k, range(1, D), k, range(1, D)] += self.l2
-            if not self.intercept:
-                blocks[:, 0], blocks[:, :, :, 0] = 0, 0
-                blocks[range(K), 0, range(K), 0] = 1
+        mask = self.held(W.shape)
+        g[mask] = 0
+        if H is not None:
+            penalty = np.zeros((K, D))
+            penalty[:, 1:] = self.l2
+            H[np.diag_indices(K * D)] += penalty.ravel()
+            if mask.any():
+                mask = mask.ravel()
+                H[mask], H[:, mask] = 0, 0
+                H[mask, mask] = 1
         return Sums(loss, errors, g, H)
+
+    def product(self, W, V):
+        HV = self.sweep.product(W, V)
+        HV[:, 1:] += self.l2 * V[:, 1:]
+        HV[self.held(V.shape)] = 0
+        return HV
+
+    def sharpen(self):
+        return self.sweep.sharpen()
+
+    def sample(self, m, seed, **options):
+        return self.like(self.sweep.sample(m, seed, **options))
+
+    def columns(self, chosen):
+        l2 = self.l2[chosen] if self.l2.ndim else self.l2
+        return self.like(self.sweep.columns(chosen), l2)
 
 
 def outputs(X, link, W, *, backend=None, n_threads=None):

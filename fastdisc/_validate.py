@@ -8,7 +8,7 @@ from numbers import Number
 import numpy as np
 from scipy import sparse
 
-from ._kernels import CSR, DTYPES
+from ._kernels import CSR, DTYPES, NO_OFFSET
 
 
 def features(estimator, X, *, reset):
@@ -105,10 +105,61 @@ def sample_weight(weight, n_rows):
     return np.ascontiguousarray(weight)
 
 
-def class_weight(weight, classes, codes, s):
+def codes(y, classes, n_rows):
+    """The (N,) int32 code of each row's class, where the classes are known."""
+    from sklearn.utils import column_or_1d
+
+    y = column_or_1d(y, warn=True)
+    if len(y) != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)}")
+    r = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    strange = classes[r] != y
+    if strange.any():
+        row = int(strange.argmax())
+        raise ValueError(f"y has a label that is not among the classes: {y[row]!r} in row {row}")
+    return r.astype(np.int32)
+
+
+def offset(values, n_rows, K):
+    """(N, K) float64, or NO_OFFSET."""
+    if values is None:
+        return NO_OFFSET
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.shape != (n_rows, K):
+        raise ValueError(f"offset.shape == {values.shape}, expected {(n_rows, K)}: one number for each row and score")
+    if not np.isfinite(values).all():
+        raise ValueError(f"offset must be finite; in row {int((~np.isfinite(values)).any(axis=1).argmax())} it is not")
+    return np.ascontiguousarray(values)
+
+
+def priors(values, classes, default):
+    """(K,) probabilities that add up to 1."""
+    if values is None:
+        return default
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != (len(classes),):
+        raise ValueError(f"priors.shape == {values.shape}, expected {(len(classes),)}: one for each class of {classes.tolist()}")
+    if not ((values > 0).all() and abs(values.sum() - 1) <= 1e-6):
+        raise ValueError(f"priors must be positive and add up to 1, got {values.tolist()}")
+    return values / values.sum()
+
+
+def strengths(Cs):
+    """(n,) values of C."""
+    Cs = np.atleast_1d(np.asarray(Cs, dtype=np.float64))
+    if Cs.ndim != 1 or not len(Cs) or not (Cs > 0).all():
+        raise ValueError(f"Cs must be numbers > 0, got {Cs.tolist()}")
+    return Cs
+
+
+def class_weight(weight, classes, codes, s, all_present=True):
     """Row weights times the weights of the rows' classes: None, "balanced", or a dict from class to weight."""
     if weight is None:
         return s
+    if isinstance(weight, str) and not all_present:
+        raise ValueError("class_weight='balanced' needs all rows at once: pass a dict")
     if isinstance(weight, str):
         if weight != "balanced":
             raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {weight!r}")

@@ -190,17 +190,17 @@ def test_warm_start_from_gradient_descent():
     with pytest.warns(ConvergenceWarning):
         model.fit(X, y)
     model.set_params(solver="newton", max_iter=None).fit(X, y)
-    assert model.n_iter_[0] <= 10
+    assert model.converged_ and model.n_iter_[0] <= 15
     np.testing.assert_allclose(model.coef_, LogisticRegression().fit(X, y).coef_, atol=1e-5)
 
 
 def test_warm_start_drops_the_intercept():
     X, y = SETS["breast_cancer"]
     X = StandardScaler().fit_transform(X) + 1
-    model = LogisticRegression(warm_start=True).fit(X, y)
+    model = LogisticRegression(warm_start=True, tol=1e-9).fit(X, y)
     model.set_params(fit_intercept=False).fit(X, y)
     assert model.intercept_ == 0
-    np.testing.assert_allclose(model.coef_, LogisticRegression(fit_intercept=False).fit(X, y).coef_, atol=1e-5)
+    np.testing.assert_allclose(model.coef_, LogisticRegression(fit_intercept=False, tol=1e-9).fit(X, y).coef_, atol=1e-6)
 
 
 @pytest.mark.parametrize("unit", [1e-30, 1e30, 1e160])
@@ -224,13 +224,14 @@ def test_verbose_shows_progress(capsys):
     X, y = SETS["iris"]
     LogisticRegression(verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("[newton]     0  loss 164.792") and len(lines) >= 4
+    assert lines[0] == "[newton]       150 rows: 5 steps, loss 28.8938"
+    assert lines[1].startswith("[newton]     0  loss 28.8938  errors 4  norm 6.76279")
 
 
 def test_sparse_is_dense():
     X, y = SETS["digits"]
     ours = LogisticRegression(tol=1e-10).fit(sparse.csr_array(X), y)
-    np.testing.assert_allclose(ours.coef_, LogisticRegression(tol=1e-10).fit(X, y).coef_, atol=1e-9)
+    np.testing.assert_allclose(ours.coef_, LogisticRegression(tol=1e-10).fit(X, y).coef_, atol=1e-7)
     np.testing.assert_allclose(ours.predict_proba(sparse.csr_array(X)), ours.predict_proba(X), atol=1e-12)
 
 

@@ -43,10 +43,14 @@ class CSR(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Rows of a block, which stays in cache while it is worked on, and of a chunk, which has its own partial sums."""
+    """Rows of a block, which stays in cache while it is worked on, and of a chunk, which has its own partial sums.
+
+    `single` allows products in float32, which are twice as fast, for features that are not float64.
+    """
 
     block: int
     chunk: int
+    single: bool = True
 
 
 class GroupGrid(NamedTuple):
@@ -62,8 +66,8 @@ class Kernels(Protocol):
     X is (N, d), N >= 1: an array of one of DTYPES with any strides, or CSR. r is (N,) int32: class codes, or grades coded 0, 1,
     ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows. o is (N, K) float64, added to the scores, or
     NO_OFFSET. W is (K, d+1) float64, C order, the intercepts
-    in column 0; K = 1 for LOGISTIC. In `sweep`, products of dense data other than float64 are float32 unless a Hessian is asked
-    for, and so are their sums within a block; all else is float64. Blocks are a multiple of 16 rows. No argument is written to
+    in column 0; K = 1 for LOGISTIC. In `sweep` and `product`, products of dense data other than float64 are float32 where grid.single
+    allows it and no Hessian is asked for, and so are their sums within a block; all else is float64. Blocks are a multiple of 16 rows. No argument is written to
     but where said. NaN and infinity in X reach the sums.
     """
 
@@ -142,7 +146,7 @@ def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stor
     rows = (L1 // max(1, order) if K == 1 or order == 2 else L2) // max(1, width * itemsize)
     block = min(256, max(16, rows // 16 * 16))
     size = K * (d + 1) + (K * (K + 1) // 2 * (d + 1) ** 2 if order == 2 else 0)
-    worth = n // (ROWS_HESSIAN if order == 2 else ROWS) if stored is None else stored * K // (4 * size)
+    worth = n // (ROWS_HESSIAN if order == 2 else ROWS) if stored is None else stored * K // (16 * size)
     chunks = max(1, min(CHUNKS, max(4, worth), max(2, MEMORY // (8 * size)), -(-n // block)))
     chunk = -(-n // chunks)
     return Grid(block, -(-chunk // block) * block)

@@ -1,4 +1,4 @@
-"""Solvers: functions of a sweep. Each takes the sweep and a start W (K, d+1), and returns a Result."""
+"""Solvers: functions of an objective (a penalised sweep). Each takes it and a start W (K, d+1), and returns a Result."""
 
 from __future__ import annotations
 
@@ -17,31 +17,63 @@ class Result(NamedTuple):
     history: dict[str, list[float]]
 
 
+def choose(shape, sparse, l1):
+    """The solver that suits a problem of K (d+1) weights; measured in bench/time_to_accuracy.py.
+
+    L1 has a solver of its own. A Hessian is worth its factor up to some 2000 weights. Beyond, dense data have a metric from one
+    Gram matrix; sparse ones only a diagonal, with which products with the Hessian go further than a quasi-Newton memory.
+    """
+    if l1:
+        return "proximal"
+    if shape[0] * shape[1] <= 2000:
+        return "newton"
+    return "newton-cg" if sparse or shape[1] > 2500 else "lbfgs"
+
+
 def norm(g):
     """||g||, without overflow or underflow of the squares."""
     top = float(np.abs(g).max())
     return top * float(np.linalg.norm(g / top)) if top else 0.0
 
 
-def start_norm(sweep, W):
+def start_norm(objective, W):
     """The norm of the gradient at W = 0, in whose units tolerances are: a warm start does not make them tighter."""
-    return norm(sweep(np.zeros_like(W)).g)
+    return norm(objective(np.zeros_like(W)).g)
+
+
+def result(W, size, start, tol, n_iter, trace):
+    """A Result whose certificate is the gradient's size over its start."""
+    return Result(W, bool(size <= tol * start), n_iter, size / start if start else 0.0, trace.history)
 
 
 class Trace:
-    """History of a solver: loss, misclassified weight and ||w||, shown as it grows if `verbose`; a callback may stop it."""
+    """History of a solver: loss, misclassified weight and ||w||, shown as it grows if `verbose`.
 
-    def __init__(self, name, verbose=0, callback=None, every=1):
-        self.name, self.callback = name, callback
-        self.every = 0 if verbose == 0 else every if verbose == 1 else 1
+    Asks to stop when the callback does, or, with `patience`, when the misclassified weight is 0 or has not fallen for that many
+    iterations (section 10.7.1).
+    """
+
+    def __init__(self, verbose=0, callback=None, patience=None):
+        self.verbose, self.callback, self.patience = verbose, callback, patience
         self.history = {"loss": [], "errors": [], "norm": []}
+        self.best, self.waited = np.inf, 0
 
-    def add(self, sums, W):
-        """Note one iteration; True if the callback asks to stop."""
+    def add(self, solver, sums, W, every=1):
+        """Note one iteration over all rows; True to stop."""
         values = {"loss": float(sums.loss), "errors": float(sums.errors), "norm": float(np.linalg.norm(W[:, 1:]))}
         for key, value in values.items():
             self.history[key].append(value)
         step = len(self.history["loss"]) - 1
-        if self.every and step % self.every == 0:
-            print(f"[{self.name}] {step:>5}  " + "  ".join(f"{key} {value:.6g}" for key, value in values.items()), flush=True)
-        return bool(self.callback and self.callback(step, values))
+        if self.verbose and step % (every if self.verbose == 1 else 1) == 0:
+            self.say(solver, f"{step:>5}  " + "  ".join(f"{key} {value:.6g}" for key, value in values.items()))
+        stop = bool(self.callback and self.callback(step, values))
+        if self.patience is not None:
+            self.waited = 0 if sums.errors < self.best else self.waited + 1
+            self.best = min(self.best, sums.errors)
+            stop = stop or sums.errors == 0 or self.waited >= self.patience
+        return stop
+
+    def say(self, solver, text):
+        """A line of progress."""
+        if self.verbose:
+            print(f"[{solver}] {text}", flush=True)

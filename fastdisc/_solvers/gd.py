@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import Result, Trace, norm, start_norm
+from . import Result, norm, start_norm
 
 
-def solve(sweep, W, *, eta="auto", tol, max_iter, verbose=0, callback=None) -> Result:
+def solve(sweep, W, *, eta="auto", tol, max_iter, trace) -> Result:
     """Minimise by W <- W - eta dE/dW  (10.16)-(10.17), (10.24), (10.33).
 
     1. sum the errors over all rows: the gradient
@@ -18,14 +18,13 @@ def solve(sweep, W, *, eta="auto", tol, max_iter, verbose=0, callback=None) -> R
     """
     if eta == "auto":
         eta = 1 / curvature_bound(sweep, W)
-    trace = Trace("gd", verbose, callback, every=100)
     start = start_norm(sweep, W)
     for n_iter in range(max_iter + 1):
         sums = sweep(W)  # 1
         size = norm(sums.g)
         if not np.isfinite(size):
             raise ValueError(f"gradient descent diverged with eta={eta:g}: take a smaller one, or eta='auto'")
-        stop = trace.add(sums, W)
+        stop = trace.add("gd", sums, W, every=100)
         converged = size <= tol * start  # 2
         if converged or stop or n_iter == max_iter:
             break

@@ -1,77 +1,112 @@
-"""Newton-Raphson: iteratively reweighted least squares (seed E)."""
+"""Newton-Raphson, or iteratively reweighted least squares (seed E), on growing samples and then on all rows.
+
+A sample of m rows has its optimum at a distance of about sqrt(D / m) from that of all rows, D being the number of weights, and
+its Hessian is that near to the full one too. So Newton on a small sample finds the neighbourhood for next to nothing; from there
+full gradients with the Hessian of a sample shrink the error by that factor a sweep, or better, with the corrections of a
+quasi-Newton memory. A full Hessian costs D / 12 gradients, and is only summed where the samples' turn out not to do.
+"""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import numpy as np
-from scipy import linalg
 
-from .._config import one_blas_thread
-from . import Result, Trace, norm, start_norm
+from . import metric, norm
+from .lbfgs import finish, search
 
 LARGEST = 20_000  # unknowns: 3 GB of Hessian
-LARGE = 1500  # unknowns from which BLAS threads gain more in the Cholesky factor than they take from the next sweep
+ENOUGH = 40  # rows for each weight in the smallest sample
+STEP = 6  # from a sample to the next
 
 
-def solve(sweep, W, *, tol, max_iter, verbose=0, callback=None) -> Result:
-    """Minimise a convex error by W <- W - t H^-1 g, with t = 1 unless that overshoots.
+def hessian_cost(unknowns):
+    """What a row costs in a sweep for the Hessian, in rows of a sweep for the gradient."""
+    return 1 + unknowns / 12
 
-    1. sum loss, gradient and Hessian over all rows
-    2. stop when the gradient's norm has fallen to tol times that at W = 0
-    3. solve H p = -g; a singular H gets its least-norm solution
-    4. halve the step until the loss falls by a share of what its slope promises
+
+def schedule(rows, unknowns):
+    """Sizes of the samples: from a few rows a weight to where a larger sample would cost more than the sweeps it saves."""
+    cost = hessian_cost(unknowns)
+    sizes = np.geomspace(ENOUGH * unknowns, rows, 25) if ENOUGH * unknowns < rows else np.array([rows])
+    sweeps = np.log(1e-10) / np.log(np.minimum(4 * unknowns / sizes, 0.5))
+    last = sizes[np.argmin(2 * cost * sizes + rows * sweeps)]
+    last = rows if last > rows / 2 else int(last)
+    first = min(last, max(ENOUGH * unknowns, 500))
+    count = 1 + max(0, int(np.ceil(np.log(last / first) / np.log(STEP)))) if last > first else 1
+    return [int(m) for m in np.geomspace(first, last, count)]
+
+
+def solve(objective, W, *, tol, max_iter, trace):
+    """Minimise a convex error by W <- W - t H^-1 g.
+
+    A start other than 0 is taken to be near: it goes to step 3, with the largest sample's Hessian.
+
+    1. on each sample, Newton until its optimum is nearer than that of the next sample is likely to be
+    2. if the full gradient is far from what the sample led to expect, some rows lie far out: draw those first, and start again
+    3. on all rows, full gradients with the last sample's Hessian; a larger sample's, in the end that of all rows, where the
+       gradient falls too slowly
     """
     if W.size > LARGEST:
-        raise ValueError(f"Newton's method would need a matrix of {W.size:,} x {W.size:,} numbers: take solver='gd'")
-    trace = Trace("newton", verbose, callback)
-    if len(W) > 1:
-        W = W - W.mean(axis=0)  # changes no softmax output, and the penalty only falls; see `direction`
-    sums = sweep(W, 2)  # 1
-    size = norm(sums.g)
-    start = start_norm(sweep, W) if W.any() else size
-    stop, n_iter = trace.add(sums, W), 0
-    while not (converged := size <= tol * start) and not stop and n_iter < max_iter:  # 2
-        with one_blas_thread() if len(sums.H) < LARGE else nullcontext():
-            p = direction(sums.H, sums.g)  # 3
-        slope = float(np.vdot(sums.g, p))
-        t, noise = 1.0, 8 * np.finfo(float).eps * abs(sums.loss)
-        while True:  # 4
-            trial = sweep(W + t * p, 2)
-            if trial.loss <= sums.loss + 1e-4 * t * slope + noise or t < 1e-10:
-                break
-            t /= 2
-        if t < 1e-10:
-            break
-        W, sums, n_iter = W + t * p, trial, n_iter + 1
-        size = norm(sums.g)
-        stop = trace.add(sums, W)
-    return Result(W, converged, n_iter, size / start if start else 0.0, trace.history)
+        raise ValueError(f"Newton's method would need a matrix of {W.size:,} x {W.size:,} numbers: take solver='lbfgs'")
+    if len(W) > 1 and objective.singular:
+        W = W - W.mean(axis=0)  # changes no softmax output, and the penalty only falls; see metric.full
+    sizes, begin, draw = schedule(objective.rows, W.size), W, {}
+    W, start, base, sums, excess = (warm if W.any() else climb)(objective, W, sizes, trace, draw)
+    if sizes[-1] < objective.rows and excess > 30:  # 2
+        trace.say("newton", f"rows far out: {excess:.0f} times the gradient that was expected")
+        draw = {"spread": True}
+        W, start, base, sums, _ = climb(objective, begin, sizes, trace, draw)
+    m = sizes[-1]
+
+    def refresh(W, sweeps):  # 3
+        nonlocal m
+        size = min(4 * m, objective.rows)
+        size = objective.rows if size > objective.rows / 2 else size
+        if sweeps < 3 + 2 * hessian_cost(W.size) * size / objective.rows:
+            return None
+        m = size
+        part = objective if m == objective.rows else objective.sample(m, seed=m, **draw)
+        trace.say("newton", f"Hessian of {part.rows:,} rows")
+        return metric.full(part(W, 2).H, W.shape, objective.singular)
+
+    options = {"tol": tol, "max_iter": max_iter, "trace": trace, "start": start}
+    return finish(objective, W, base, sums=sums, refresh=refresh, name="newton", **options)
 
 
-def direction(H, g):
-    """p with H p = -g, shaped like g (K, d+1).
+def warm(objective, W, sizes, trace, draw):
+    """What `climb` returns, without a step."""
+    part = objective.sample(sizes[-1], seed=len(sizes) - 1, **draw)
+    base = metric.full(part(W, 2).H, W.shape, objective.singular)
+    return W, norm(part(np.zeros_like(W)).g), base, objective(W), 0.0
 
-    1. columns of X may differ in size by many orders: scale them so that H has a diagonal of about 1
-    2. adding the same vector to every class's weights changes no softmax output, so H is all but singular along those vectors.
-       The gradient has no share in them while the classes' weights add up to 0, as `solve` sees to: lifting H there makes it
-       definite and leaves the solution as it is
-    3. Cholesky; constant or collinear columns without a penalty leave H singular, and get the least-norm solution
+
+def climb(objective, W, sizes, trace, draw):
+    """Newton on one sample after the other: W, the gradient's norm at 0, the last metric, sums over all rows, and their surprise.
+
+    The surprise is the squared size of the full gradient, in the last metric, over what is to be expected of that sample.
     """
-    K, D = g.shape
-    diagonal = np.diag(H).reshape(K, D).max(axis=0)
-    scale = np.tile(1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), K)  # 1
-    H = H * scale[:, None] * scale
-    b = g.ravel() * scale
-    if K > 1:
-        H.reshape(K, D, K, D)[:, range(D), :, range(D)] += 1 / K  # 2
-    try:  # 3
-        factor = linalg.cho_factor(H, check_finite=False)
-        if np.diag(factor[0]).min() > 1e-7:  # else the factor has lost its digits
-            return -(scale * linalg.cho_solve(factor, b, check_finite=False)).reshape(K, D)
-    except linalg.LinAlgError:
-        pass
-    values, vectors = linalg.eigh(H, check_finite=False)
-    keep = values > 1e-13 * values[-1]
-    V = vectors[:, keep]
-    return -(scale * (V @ ((V.T @ b) / values[keep]))).reshape(K, D)
+    start = None
+    for level, m in enumerate(sizes):
+        part = objective.sample(m, seed=level, **draw)
+        if start is None:
+            start = norm(part(np.zeros_like(W)).g)
+        sums, steps = part(W, 2), 0
+        while True:
+            base = metric.full(sums.H, W.shape, objective.singular)
+            p = -base(sums.g)
+            slope = float(np.vdot(sums.g, p))
+            if -slope <= 0.05 * W.size / m * abs(sums.loss) or steps == 50:
+                break
+            if sums.errors == 0 and part.rows < objective.rows:
+                break  # a sample that can be separated has nothing more to say: its weights would only grow
+            trial = part(W + p, 2)
+            if not trial.loss <= sums.loss + 1e-4 * slope:
+                found = search(part, W, p / 4, sums, slope / 4)
+                if found is None:
+                    break
+                p = p / 4 * found[0]
+                trial = part(W + p, 2)
+            W, sums, steps = W + p, trial, steps + 1
+        trace.say("newton", f"{part.rows:>9,} rows: {steps} steps, loss {sums.loss:.6g}")
+    expected = W.size / m * abs(sums.loss) + np.finfo(float).tiny
+    sums = objective(W)
+    return W, start, base, sums, float(np.vdot(sums.g, base(sums.g))) / expected

@@ -90,7 +90,7 @@ cdef struct Job:
 cdef Py_ssize_t workspace(const Job* job) noexcept nogil:
     """Numbers of a thread's buffers, as sweep_chunk lays them out."""
     cdef Py_ssize_t b = job.plan.block, K = job.plan.K, pairs = 2 if job.order == 2 else 0
-    return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.D) + room(&job.plan) + K + 64
+    return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.D) + room(&job.plan) + 3 * K + 64
 
 
 cdef inline void take_rows(const Job* job, Py_ssize_t lo, Py_ssize_t m, real* s, real* Z) noexcept nogil:
@@ -180,7 +180,7 @@ def sweep(X, int link, r, s, o, W, int order, grid, int n_threads):
     """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size, pairs
-    job.plan = make_plan(X, K, block, order < 2)
+    job.plan = make_plan(X, K, block, order < 2 and grid[2])
     job.link, job.order = link, order
     cdef const int32_t[::1] r_ = r
     cdef const double[::1] s_ = s
@@ -253,7 +253,7 @@ def product(X, int link, s, o, W, V, grid, int n_threads):
     """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33)."""
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size
-    job.plan = make_plan(X, K, block, True)
+    job.plan = make_plan(X, K, block, grid[2])
     job.link, job.order, job.D = link, 1, 0
     cdef const double[::1] s_ = s
     cdef const double[:, ::1] o_ = o
@@ -361,7 +361,7 @@ def rank_sweep(X, r, s, starts, w, double margin, grid, int n_threads):
     cdef double[::1] weights = laid
     cdef Py_ssize_t longest = np.diff(starts).max(), grades = r.max() + 1
     cdef double[:, ::1] part = aligned(chunks, 2 + size)
-    cdef double[:, ::1] work = aligned(threads, plan.block * plan.ldw * (not plan.rows.csr) + 5 * longest + grades + 1 + 8)
+    cdef double[:, ::1] work = aligned(threads, plan.block * plan.ldw * (not plan.rows.csr) + 5 * longest + grades + 1 + 16)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             rank_chunk(&plan, &r_[0], &s_[0], s_.shape[0] > 1, &starts_[0], bounds_[c], bounds_[c + 1], longest, grades,

@@ -58,9 +58,9 @@ def _features(X):
     return X.view(np.uint8) if X.dtype == bool else X
 
 
-def _weights(X, W, order):
+def _weights(X, W, single):
     """W without, and with only, the intercepts, in the type of the products."""
-    double = isinstance(X, CSR) or X.dtype == np.float64 or order == 2
+    double = isinstance(X, CSR) or X.dtype == np.float64 or not single
     W = W.astype(np.float64 if double else np.float32)
     return np.ascontiguousarray(W[:, 1:]), np.ascontiguousarray(W[:, 0])
 
@@ -72,7 +72,7 @@ def sweep(X, link, r, s, o, W, order, grid, n_threads):
     pairs = K * (K + 1) // 2 if order == 2 else 0
     D = (d + 8) // 8 * 8  # room for the constant and whole vectors
     sums, G, H = np.zeros((chunks, 2 + K)), np.zeros((chunks, K, d)), np.zeros((chunks, pairs, D, D))
-    weights, w0 = _weights(X, W, order)
+    weights, w0 = _weights(X, W, order < 2 and grid.single)
     _run(
         jitted.sweep_driver,
         n_threads,
@@ -105,7 +105,7 @@ def product(X, link, s, o, W, V, grid, n_threads):
     (n, d), K = X.shape, len(W)
     chunks = -(-n // grid.chunk)
     sums, G = np.zeros((chunks, K)), np.zeros((chunks, K, d))
-    args = _features(X), n, int(link), s, o, *_weights(X, W, 1), *_weights(X, V, 1), grid.block, grid.chunk, sums, G
+    args = _features(X), n, int(link), s, o, *_weights(X, W, grid.single), *_weights(X, V, grid.single), grid.block, grid.chunk, sums, G
     _run(jitted.product_driver, n_threads, chunks, *args)
     return np.column_stack([sums.sum(axis=0), G.sum(axis=0)])
 

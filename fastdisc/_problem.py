@@ -1,0 +1,54 @@
+"""From validated arrays to what a solver takes: the objective in coordinates that suit it, and the way there and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._sweep import Penalized, Standardized
+
+PILOT = 8192  # rows that tell a column's spread well enough to scale by
+
+
+class Problem:
+    """Data, coordinates and penalty of a linear model.
+
+    `standardize` puts the penalty on the weights of standardised features. `rescale` only changes the coordinates in which the
+    solver works, not what it minimises: the penalty is rescaled along. Sparse data are not rescaled.
+    """
+
+    def __init__(self, sweep, *, intercept=True, reference=None, standardize=False, rescale=True):
+        self.raw, self.intercept, self.reference, self.standardize = sweep, intercept, reference, standardize
+        self.d = sweep.X.shape[1]
+        self.mean, self.scale, self.sweep = np.zeros(self.d), np.ones(self.d), sweep
+        if standardize or (rescale and not sweep.sparse):
+            some = sweep
+            if not standardize and sweep.rows > PILOT:
+                some = sweep.part(np.unique(np.random.default_rng(0).integers(0, sweep.rows, PILOT)))
+            try:
+                self.mean, self.scale = some.moments()
+            except ValueError:
+                sweep.moments()  # names the cell by its place in all of X
+                raise
+            if not (standardize or intercept):
+                self.scale, self.mean = np.hypot(self.mean, self.scale), np.zeros(self.d)
+            self.sweep = Standardized(sweep, self.mean, self.scale)
+
+    def penalized(self, l2, sweep=None):
+        """The objective with this much of an L2 penalty."""
+        sweep = self.sweep if sweep is None else sweep
+        return Penalized(sweep, self._per_column(l2, 2), self.intercept, self.reference)
+
+    def l1(self, l1):
+        """The L1 penalty of each column, (d,)."""
+        return self._per_column(l1, 1)
+
+    def _per_column(self, strength, power):
+        return np.full(self.d, float(strength)) / (1 if self.standardize else self.scale**power)
+
+    def inward(self, V):
+        """Weights of the features as they are, in the solver's coordinates."""
+        return self.sweep.standard(V) if self.sweep is not self.raw else V.copy()
+
+    def outward(self, W):
+        """The solver's weights, for the features as they are."""
+        return self.sweep.raw(W) if self.sweep is not self.raw else W

@@ -1,0 +1,86 @@
+"""Rows and columns picked out of arrays and CSR, and their moments: the few things that are done beside the kernels.
+
+They run once or twice in a fit, a slice of rows at a time, so that no copy of X is made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ._kernels import CSR
+
+SLICE = 1 << 18  # cells
+
+
+def _scipy(X):
+    return csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+
+
+def _ours(A, like):
+    index = like.indices.dtype
+    return CSR(A.data, A.indices.astype(index, copy=False), A.indptr.astype(index, copy=False), A.shape[1])
+
+
+def take_rows(X, rows):
+    """Some rows, copied."""
+    if isinstance(X, CSR):
+        return X if isinstance(rows, slice) else _ours(_scipy(X)[rows], X)
+    return X[rows] if isinstance(rows, slice) else np.ascontiguousarray(X.take(rows, axis=0))
+
+
+def take_columns(X, columns):
+    """Some columns, copied."""
+    return _ours(_scipy(X)[:, columns], X) if isinstance(X, CSR) else np.ascontiguousarray(X[:, columns])
+
+
+def _slices(X):
+    step = max(1, SLICE // max(1, X.shape[1]))
+    return [slice(lo, min(lo + step, X.shape[0])) for lo in range(0, X.shape[0], step)]
+
+
+def _row_of_each(X):
+    """The row of each stored value."""
+    return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+
+
+def moments(X, s):
+    """Weighted mean and standard deviation of the columns, in two passes; 1 for the deviation of a constant column."""
+    n, d = X.shape
+    one = len(s) == 1
+    total = float(n * s[0] if one else s.sum())
+    if isinstance(X, CSR):
+        weight = np.full(len(X.data), s[0]) if one else s[_row_of_each(X)]
+        mean = np.bincount(X.indices, weight * X.data, d) / total
+        stored = np.bincount(X.indices, weight, d)
+        square = np.bincount(X.indices, weight * (X.data - mean[X.indices]) ** 2, d) + (total - stored) * mean**2
+    else:
+        mean, square = np.zeros(d), np.zeros(d)
+        for rows in _slices(X):
+            mean += (s[0] * X[rows].sum(axis=0, dtype=np.float64)) if one else s[rows] @ X[rows]
+        mean /= total
+        for rows in _slices(X):
+            apart = X[rows] - mean
+            square += s[0] * np.einsum("ij,ij->j", apart, apart) if one else s[rows] @ apart**2
+    deviation = np.sqrt(square / total)
+    # A constant column whose mean is not exact leaves some rounding behind.
+    return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
+
+
+def norms(X, s, *, axis, mean=0.0, scale=1.0):
+    """Weighted sums of squares: of each column (axis 0), or of each row's standardised features (axis 1)."""
+    n, d = X.shape
+    if isinstance(X, CSR):
+        weight = s[0] if len(s) == 1 else s[_row_of_each(X)]
+        if axis == 0:
+            return np.bincount(X.indices, weight * np.square(X.data, dtype=np.float64), d)
+        scale = np.broadcast_to(scale, d)
+        return np.bincount(_row_of_each(X), (X.data / scale[X.indices]) ** 2, n)
+    result = np.zeros(d if axis == 0 else n)
+    for rows in _slices(X):
+        A = (X[rows] - mean) / scale
+        if axis == 0:
+            result += s[0] * np.einsum("ij,ij->j", A, A) if len(s) == 1 else s[rows] @ A**2
+        else:
+            result[rows] = np.einsum("ij,ij->i", A, A)
+    return result

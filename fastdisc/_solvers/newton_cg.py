@@ -1,0 +1,60 @@
+"""Truncated Newton: each Newton step is solved as far as it is worth by conjugate gradients, on products with the Hessian."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import metric, norm, result, start_norm
+from .lbfgs import WIDEST, search
+
+
+def solve(objective, W, *, tol, max_iter, trace):
+    """Minimise by W <- W + t p with H p = -g nearly solved.
+
+    1. stop when the gradient's norm has fallen to tol times that at W = 0
+    2. conjugate gradients on H p = -g, the more exactly the nearer the optimum is
+    3. a step along p: 1 unless that overshoots
+    """
+    start = start_norm(objective, W)
+    if objective.sparse or W.shape[1] > WIDEST:
+        precondition = metric.diagonal(objective, W.shape, objective.sweep.fractions())
+    else:
+        precondition = metric.kronecker(objective, W, objective.sample(max(8 * W.shape[1], 2000), seed=0))
+    sums, n_iter = objective(W), 0
+    size = norm(sums.g)
+    stop = trace.add("newton-cg", sums, W)
+    while size > tol * start and not stop and n_iter < max_iter:  # 1
+        forcing = min(0.3, np.sqrt(size / start) if start else 0.3)
+        p = conjugate_gradients(lambda V, W=W: objective.product(W, V), -sums.g, precondition, forcing)  # 2
+        found = search(objective, W, p, sums, float(np.vdot(sums.g, p)))  # 3
+        if found is None:
+            if not objective.sharpen():
+                break
+            sums = objective(W)
+            size = norm(sums.g)
+            continue
+        t, sums = found
+        W, n_iter, size = W + t * p, n_iter + 1, norm(sums.g)
+        stop = trace.add("newton-cg", sums, W)
+    return result(W, size, start, tol, n_iter, trace)
+
+
+def conjugate_gradients(product, b, precondition, forcing, max_iter=250):
+    """x with product(x) = b, up to a residual of forcing times ||b|| in the preconditioner's norm."""
+    x, r = np.zeros_like(b), b
+    z = precondition(r)
+    p, rz = z, float(np.vdot(r, z))
+    goal = forcing**2 * rz
+    for _ in range(max_iter):
+        Hp = product(p)
+        curvature = float(np.vdot(p, Hp))
+        if curvature <= 0:  # a direction that changes no score: nothing is left to gain
+            return x if x.any() else p
+        a = rz / curvature
+        x, r = x + a * p, r - a * Hp
+        z = precondition(r)
+        last, rz = rz, float(np.vdot(r, z))
+        if rz <= goal:
+            break
+        p = z + rz / last * p
+    return x

@@ -1,0 +1,172 @@
+"""Proximal Newton for the L1 and elastic-net penalties, on working sets of columns.
+
+The smooth part of the objective is modelled by a quadratic: its gradient over all rows, and the Hessian of a sample, corrected by
+what each step teaches (BFGS). Coordinate descent on that model, which never touches the data, gives the next weights.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import norm, result, start_norm
+from .newton import hessian_cost, schedule
+
+WHOLE = 1200  # weights up to which all columns are worked on at once
+SETTLED = 0.3  # a working set is left when its share of the conditions is that much nearer to being met
+
+
+def solve(objective, W, *, l1, tol, max_iter, trace, model=None):
+    """Minimise the objective plus sum_kj l1_j |w_kj| over all weights but the intercepts.
+
+    1. the gradient over all rows and columns, and how far the weights are from the conditions of an optimum
+    2. stop when that distance has fallen to tol times the gradient's norm at W = 0
+    3. the working set: columns with weights, and those that break the conditions most
+    4. descend on it
+
+    `model` is the quadratic model that an earlier solution on all columns left, if any.
+    """
+    penalty = np.zeros(W.shape)
+    penalty[:, 1:] = l1
+    penalty[objective.held(W.shape)] = 0
+    start = start_norm(objective, W)
+    whole = W.size <= WHOLE
+    model = Model() if model is None else model
+    n_iter = 0
+    while True:
+        sums = objective(W)  # 1
+        gap = violation(sums.g, W, penalty)
+        size = norm(gap)
+        stop = trace.add("proximal", with_penalty(sums, W, penalty), W)
+        if size <= tol * start or stop or n_iter >= max_iter:  # 2
+            return result(W, size, start, tol, n_iter, trace)
+        if whole:
+            before = W
+            W = descend(objective, W, penalty, model, goal=tol * start, max_iter=max_iter - n_iter, sums=sums, trace=trace)
+            steps = model.steps
+        else:
+            columns = working_set(gap, W)  # 3
+            places = np.concatenate([[0], columns + 1])
+            part, inner = objective.columns(columns), Model()
+            goal = max(tol * start, SETTLED * size) / 2
+            before, W = W, W.copy()
+            W[:, places] = descend(
+                part, W[:, places], penalty[:, places], inner, goal=goal, max_iter=max_iter - n_iter, trace=trace
+            )  # 4
+            steps = inner.steps
+        n_iter += max(1, steps)
+        if np.array_equal(before, W):
+            return result(W, size, start, tol, n_iter, trace)
+
+
+def with_penalty(sums, W, penalty):
+    """The sums, the L1 penalty added to the loss."""
+    return sums._replace(loss=sums.loss + float((penalty * np.abs(W)).sum()))
+
+
+def violation(g, W, penalty):
+    """How far the weights are from an optimum: the least element of the subdifferential, (K, d+1)."""
+    return np.where(W != 0, g + penalty * np.sign(W), np.sign(g) * np.maximum(np.abs(g) - penalty, 0))
+
+
+def working_set(gap, W, least=100):
+    """Columns with weights, and as many again, or more, that break the conditions most."""
+    active = (W[:, 1:] != 0).any(axis=0)
+    badness = np.where(active, 0, np.abs(gap[:, 1:]).max(axis=0))
+    count = min(max(least, active.sum()), (badness > 0).sum())
+    worst = np.argpartition(-badness, count - 1)[:count] if count else []
+    active[worst] = True
+    return np.flatnonzero(active)
+
+
+class Model:
+    """The Hessian of the quadratic model, and the rows that it comes from."""
+
+    def __init__(self):
+        self.H, self.rows, self.steps = None, 0, 0
+
+    def draw(self, objective, W, rows):
+        """Take the Hessian at W from a sample of about that many rows."""
+        part = objective.sample(rows, seed=rows) if rows < objective.rows else objective
+        self.H, self.rows = part(W, 2).H, rows
+        floor = 1e-8 * np.diag(self.H).max()
+        self.H[np.diag_indices(len(self.H))] += np.where(np.diag(self.H) > floor, 1e-10 * np.diag(self.H), floor)
+        return part
+
+    def learn(self, s, y):
+        """Correct the model by a step and the change of the gradient along it (BFGS)."""
+        s, y = s.ravel(), y.ravel()
+        Hs, sy = self.H @ s, float(s @ y)
+        if sy > 1e-12 * float(s @ Hs) > 0:
+            self.H += np.outer(y, y / sy) - np.outer(Hs, Hs / float(s @ Hs))
+
+    def minimise(self, kernels, W, g, penalty):
+        """The weights at which the model is least."""
+        w, q = W.ravel().copy(), self.H @ W.ravel() - g.ravel()
+        kernels.coordinate_descent(self.H, q, penalty.ravel(), w, 1e-14 * max(1e-300, float(np.abs(g).max()) ** 2), 1000)
+        return w.reshape(W.shape)
+
+
+def descend(objective, W, penalty, model, *, goal, max_iter, trace, sums=None):
+    """Proximal Newton steps until the violation's norm is below `goal`.
+
+    1. the model's minimum gives the direction
+    2. a step along it that lowers the objective
+    3. the model learns from the step; where the violation falls too slowly, a larger sample
+    """
+    sizes, model.steps = [], 0
+    kernels = kernels_of(objective)
+    sums = objective(W) if sums is None else sums
+    if model.H is None:
+        rows = schedule(objective.rows, W.size)[-1]
+        part = model.draw(objective, W, rows)
+        if rows < objective.rows and not W[:, 1:].any():
+            # The sample's own solution is a better start than 0, and costs little.
+            W = descend(part, W, penalty, model, goal=0.02 * norm(violation(sums.g, W, penalty)), max_iter=30, trace=trace)
+            model.draw(objective, W, rows)
+            sums, model.steps = objective(W), 0
+    while True:
+        size = norm(violation(sums.g, W, penalty))
+        sizes = [*sizes[-3:], size]
+        if size <= goal or model.steps >= max_iter:
+            return W
+        if len(sizes) == 4 and model.rows < objective.rows and size > 0.3**3 * sizes[0]:
+            rate = min(0.95, (size / sizes[0]) ** (1 / 3))
+            rows = min(4 * model.rows, objective.rows)
+            if np.log(size / goal) / -np.log(rate) > 3 + 2 * hessian_cost(W.size) * rows / objective.rows:
+                model.draw(objective, W, rows)
+                sizes = [size]
+        p = model.minimise(kernels, W, sums.g, penalty) - W  # 1
+        found = search(objective, W, p, sums, penalty)  # 2
+        if found is None:
+            if model.rows < objective.rows:
+                model.draw(objective, W, min(4 * model.rows, objective.rows))
+                continue
+            if objective.sharpen():
+                sums = objective(W)
+                continue
+            return W
+        t, trial = found
+        model.learn(t * p, trial.g - sums.g)  # 3
+        W, sums, model.steps = W + t * p, trial, model.steps + 1
+        trace.say("proximal", f"      step {model.steps}, {np.count_nonzero(W[:, 1:])} weights, violation {size:.3g}")
+
+
+def search(objective, W, p, sums, penalty):
+    """A step t <= 1 along p that lowers the penalised loss by a share of what the model promises; None if none does."""
+    now = sums.loss + float((penalty * np.abs(W)).sum())
+    promise = float(np.vdot(sums.g, p)) + float((penalty * (np.abs(W + p) - np.abs(W))).sum())
+    t, noise = 1.0, 64 * np.finfo(float).eps * abs(now)
+    while t > 1e-8 and promise < 0:
+        trial = objective(W + t * p)
+        value = trial.loss + float((penalty * np.abs(W + t * p)).sum())
+        if value <= now + 1e-4 * t * promise + noise:
+            return t, trial
+        t /= 2
+    return None
+
+
+def kernels_of(objective):
+    """The backend that the objective's sweeps run on."""
+    while hasattr(objective, "sweep"):
+        objective = objective.sweep
+    return objective.kernels
