@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from . import _validate
+from . import _validate, special
 from ._kernels import Link
 from ._sweep import outputs
 
@@ -28,6 +28,32 @@ def choice(value, name, options):
     if not isinstance(value, (*map(type, options), np.bool_)) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
+
+
+class Posteriors:
+    """Posterior probabilities of a linear classifier: sigmoid (10.21) for two classes, softmax (10.29) for K."""
+
+    def predict_proba(self, X):
+        """Posterior probabilities, (N, K): sigmoid (10.21) for two classes, softmax (10.29) for K.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (N, d)
+        """
+        check_is_fitted(self)
+        return self._outputs(X, Link.SOFTMAX if len(self.coef_) > 1 else Link.LOGISTIC)
+
+    def predict_log_proba(self, X):
+        """Logarithms of the posterior probabilities, finite however small those are.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (N, d)
+        """
+        Z = self.decision_function(X)
+        if Z.ndim == 1:
+            return -np.column_stack([special.log1pexp(Z), special.log1pexp(-Z)])
+        return special.log_softmax(Z)
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._rows import strata
 from ._sweep import Penalized, Standardized
 
 PILOT = 8192  # rows that tell a column's spread well enough to scale by
@@ -23,7 +24,7 @@ class Problem:
         if standardize or (rescale and not sweep.sparse):
             some = sweep
             if not standardize and sweep.rows > PILOT:
-                some = sweep.part(np.unique(np.random.default_rng(0).integers(0, sweep.rows, PILOT)))
+                some = sweep.part(strata(sweep.rows, PILOT, np.random.default_rng(0)))
             try:
                 self.mean, self.scale = some.moments()
             except ValueError:

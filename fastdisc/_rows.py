@@ -22,6 +22,14 @@ def _ours(A, like):
     return CSR(A.data, A.indices.astype(index, copy=False), A.indptr.astype(index, copy=False), A.shape[1])
 
 
+def strata(n, m, rng):
+    """About m of n rows, in order: one at random from each of m runs of rows, so that no order of the rows spoils the draw."""
+    if m >= n:
+        return np.arange(n)
+    edges = np.linspace(0, n, m + 1).astype(np.int64)
+    return edges[:-1] + (rng.random(m) * np.diff(edges)).astype(np.int64)
+
+
 def take_rows(X, rows):
     """Some rows, copied."""
     if isinstance(X, CSR):

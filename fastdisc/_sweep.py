@@ -10,13 +10,14 @@ All three have the same verbs: call (sums), `product` (Hessian times a direction
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from . import _config
 from ._kernels import CSR, NO_OFFSET, Link, grid
-from ._rows import moments, norms, take_columns, take_rows
+from ._rows import moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
 
 
@@ -106,33 +107,39 @@ class Sweep:
         A class of which the draw would have too few rows to learn from is drawn more densely. Weights are such that each class
         keeps its total. `likely` (N,) makes rows more probable, in proportion.
         """
-        n, rng = self.rows, np.random.default_rng(seed)
-        counts = np.bincount(self.r)
-        enough = np.minimum(counts, max(50, m // (8 * len(counts))))
+        rng, counts = np.random.default_rng(seed), self.counts
         if likely is None:
-            rows = np.unique(rng.integers(0, n, int(m)))
-            found = np.bincount(self.r[rows], minlength=len(counts))
+            rows = strata(self.rows, int(m), rng)
             factors = np.ones(len(rows))
         else:
             p = np.minimum(1, m * likely / likely.sum())
             p = np.minimum(1, p * m / p.sum())
-            rows = np.flatnonzero(rng.random(n) < p)
-            found = np.bincount(self.r[rows], minlength=len(counts))
+            rows = np.flatnonzero(rng.random(self.rows) < p)
             factors = 1 / p[rows]
+        found = np.bincount(self.r[rows], minlength=len(counts))
+        enough = np.minimum(counts, max(50, m // (8 * len(counts))))
         for k in np.flatnonzero(found < enough):
             own = np.flatnonzero(self.r == k)
             own = own if counts[k] <= 2 * enough[k] else rng.choice(own, enough[k], replace=False)
             keep = self.r[rows] != k
             rows, factors = np.concatenate([rows[keep], own]), np.concatenate([factors[keep], np.ones(len(own))])
-        order = np.argsort(rows, kind="stable")
-        rows, factors = rows[order], factors[order]
-        weight = factors if len(self.s) == 1 else factors * self.s[rows]
-        total = counts * self.s[0] if len(self.s) == 1 else np.bincount(self.r, self.s, len(counts))
-        mine = np.bincount(self.r[rows], weight * (self.s[0] if len(self.s) == 1 else 1), len(counts))
-        if not (mine[total > 0] > 0).all():  # weights so uneven that a class was missed: all rows it is
+            order = np.argsort(rows, kind="stable")
+            rows, factors = rows[order], factors[order]
+        mine = np.bincount(self.r[rows], factors * (self.s[rows] if len(self.s) > 1 else self.s[0]), len(counts))
+        if not (mine[self.mass > 0] > 0).all():  # weights so uneven that a class was missed: all rows it is
             return self
-        share = np.divide(total, mine, out=np.zeros(len(counts)), where=mine > 0)
+        share = np.divide(self.mass, mine, out=np.zeros(len(counts)), where=mine > 0)
         return self.part(rows, factors * share[self.r[rows]])
+
+    @cached_property
+    def counts(self):
+        """Rows of each class."""
+        return np.bincount(self.r)
+
+    @cached_property
+    def mass(self):
+        """Weight of each class, in units of the largest row weight."""
+        return self.counts * self.s[0] if len(self.s) == 1 else np.bincount(self.r, self.s)
 
     def columns(self, chosen):
         """A sweep over some of the columns, copied."""
@@ -161,12 +168,11 @@ class Sweep:
 
     def total(self):
         """The weight of all rows."""
-        return float(self.unit * self.s.sum()) * (self.rows if len(self.s) == 1 else 1)
+        return self.unit * float(self.mass.sum())
 
     def fractions(self):
         """Each class's share of the weight."""
-        mass = np.bincount(self.r, None if len(self.s) == 1 else self.s)
-        return mass / mass.sum()
+        return self.mass / self.mass.sum()
 
     def factors(self, W):
         """Sums of the class covariances (10.32), B (K, K), and the mean of [1 x][1 x]' where those are large, M (d+1, d+1)."""
@@ -230,7 +236,8 @@ class Standardized:
         part = self.sweep.part(slice(None)) if m >= self.rows else self.sweep.sample(m, seed, likely)
         if part.sparse:
             return Standardized(part, self.mean, self.scale)
-        part.X = (part.X - self.mean) / self.scale
+        part.X = np.subtract(part.X, self.mean, out=part.X if m < self.rows and part.X.dtype == np.float64 else None)
+        part.X /= self.scale
         return part
 
     def sharpen(self):

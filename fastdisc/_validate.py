@@ -76,6 +76,8 @@ def _encode(y):
             offset = np.subtract(y, low, dtype=np.int64)
             present = np.bincount(offset, minlength=high - low + 1) > 0
             classes = (np.flatnonzero(present) + low).astype(y.dtype)
+            if present.all():
+                return classes, offset.astype(np.int32)
             codes = (np.cumsum(present) - 1).astype(np.int32)
             return classes, codes[offset]
     try:

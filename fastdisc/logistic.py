@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from . import _config, _inference, _validate, special
-from ._base import LinearClassifier, choice, number
+from . import _config, _inference, _validate
+from ._base import LinearClassifier, Posteriors, choice, number
 from ._kernels import Link
 from ._problem import Problem
 from ._solvers import Trace, choose, gd, lbfgs, newton, newton_cg, proximal, separation, sgd
@@ -41,7 +41,7 @@ class Path(NamedTuple):
     gradient_norms: np.ndarray  # (n,)
 
 
-class LogisticRegression(LinearClassifier):
+class LogisticRegression(Posteriors, LinearClassifier):
     """Logistic discrimination (section 10.7), with the objective of scikit-learn's LogisticRegression.
 
     Minimises C times the cross-entropy (10.23), (10.31) plus half the squared norm of the weights, or an elastic net; intercepts
@@ -265,28 +265,6 @@ class LogisticRegression(LinearClassifier):
         self.coef_, self.intercept_ = stream.average[:, 1:].copy(), stream.average[:, 0].copy()
         self.n_iter_ = np.array([stream.calls], dtype=np.int32)
         return self
-
-    def predict_proba(self, X):
-        """Posterior probabilities, (N, K): sigmoid (10.21) for two classes, softmax (10.29) for K.
-
-        Parameters
-        ----------
-        X : {array, sparse matrix} of shape (N, d)
-        """
-        check_is_fitted(self)
-        return self._outputs(X, Link.SOFTMAX if len(self.coef_) > 1 else Link.LOGISTIC)
-
-    def predict_log_proba(self, X):
-        """Logarithms of the posterior probabilities, finite however small those are.
-
-        Parameters
-        ----------
-        X : {array, sparse matrix} of shape (N, d)
-        """
-        Z = self.decision_function(X)
-        if Z.ndim == 1:
-            return -np.column_stack([special.log1pexp(Z), special.log1pexp(-Z)])
-        return special.log_softmax(Z)
 
     def with_priors(self, priors):
         """A copy that assumes other prior probabilities: intercepts shifted by their log ratios (10.20).

@@ -14,12 +14,13 @@ from scipy import linalg
 
 from .._config import one_blas_thread
 
+SMALL = 64  # unknowns up to which BLAS does not think of using a second thread; to forbid it would take longer than the work
 LARGE = 1500  # unknowns from which BLAS threads gain more in a Cholesky factor than they take from the next sweep
 
 
 def blas(unknowns):
-    """One BLAS thread for small matrices, all of them for large ones."""
-    return one_blas_thread() if unknowns < LARGE else nullcontext()
+    """One BLAS thread for matrices of middling size, all of them for large ones."""
+    return one_blas_thread() if SMALL < unknowns < LARGE else nullcontext()
 
 
 def full(H, shape, singular):
@@ -38,13 +39,9 @@ def full(H, shape, singular):
     if K > 1 and singular:
         H.reshape(K, D, K, D)[:, range(D), :, range(D)] += 1 / K  # 2
     with blas(len(H)):
-        try:  # 3
-            factor = linalg.cho_factor(H, lower=True, check_finite=False)
-            if np.diag(factor[0]).min() > 1e-7:  # else the factor has lost its digits
-                solve = lambda b: linalg.cho_solve(factor, b, check_finite=False)  # noqa: E731
-                return lambda g: (scale * solve(g.ravel() * scale)).reshape(K, D)
-        except linalg.LinAlgError:
-            pass
+        factor, failed = linalg.lapack.dpotrf(H, lower=True)  # 3
+        if not failed and np.diag(factor).min() > 1e-7:  # else the factor has lost its digits
+            return lambda g: (scale * linalg.lapack.dpotrs(factor, g.ravel() * scale, lower=True)[0]).reshape(K, D)
         values, vectors = linalg.eigh(H, check_finite=False)
     keep = values > 1e-13 * values[-1]
     V, values = vectors[:, keep], values[keep]

@@ -31,6 +31,7 @@ def solve(objective, W, *, l1, tol, max_iter, trace, model=None):
     start = start_norm(objective, W)
     whole = W.size <= WHOLE
     model = Model() if model is None else model
+    model.adapt(objective, W.shape)
     n_iter = 0
     while True:
         sums = objective(W)  # 1
@@ -82,12 +83,20 @@ class Model:
     """The Hessian of the quadratic model, and the rows that it comes from."""
 
     def __init__(self):
-        self.H, self.rows, self.steps = None, 0, 0
+        self.H, self.l2, self.rows, self.steps = None, 0.0, 0, 0
+
+    def adapt(self, objective, shape):
+        """Another L2 penalty than the one that the Hessian has in it."""
+        if self.H is not None:
+            change = np.zeros(shape)
+            change[:, 1:] = objective.l2 - self.l2
+            self.H[np.diag_indices(len(self.H))] += change.ravel()
+        self.l2 = objective.l2
 
     def draw(self, objective, W, rows):
         """Take the Hessian at W from a sample of about that many rows."""
         part = objective.sample(rows, seed=rows) if rows < objective.rows else objective
-        self.H, self.rows = part(W, 2).H, rows
+        self.H, self.l2, self.rows = np.ascontiguousarray(part(W, 2).H), objective.l2, rows
         floor = 1e-8 * np.diag(self.H).max()
         self.H[np.diag_indices(len(self.H))] += np.where(np.diag(self.H) > floor, 1e-10 * np.diag(self.H), floor)
         return part

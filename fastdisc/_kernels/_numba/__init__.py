@@ -105,7 +105,19 @@ def product(X, link, s, o, W, V, grid, n_threads):
     (n, d), K = X.shape, len(W)
     chunks = -(-n // grid.chunk)
     sums, G = np.zeros((chunks, K)), np.zeros((chunks, K, d))
-    args = _features(X), n, int(link), s, o, *_weights(X, W, grid.single), *_weights(X, V, grid.single), grid.block, grid.chunk, sums, G
+    args = (
+        _features(X),
+        n,
+        int(link),
+        s,
+        o,
+        *_weights(X, W, grid.single),
+        *_weights(X, V, grid.single),
+        grid.block,
+        grid.chunk,
+        sums,
+        G,
+    )
     _run(jitted.product_driver, n_threads, chunks, *args)
     return np.column_stack([sums.sum(axis=0), G.sum(axis=0)])
 

@@ -1,0 +1,212 @@
+"""Logistic discrimination with the strength of its penalty chosen by cross-validation."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+
+from . import _validate
+from ._base import LinearClassifier, Posteriors, choice, number
+from ._sweep import Sweep
+from .logistic import LogisticRegression
+
+# Parameters that are handed on.
+SHARED = ("fit_intercept", "class_weight", "tol", "max_iter", "solver", "standardize", "random_state", "backend", "n_threads")
+
+
+class LogisticRegressionCV(Posteriors, LinearClassifier):
+    """LogisticRegression whose C, and l1_ratio, score best on rows held out.
+
+    Each fold's solutions for all C follow each other, the strongest penalty first. No fold copies X: rows held out have weight 0.
+
+    Parameters
+    ----------
+    Cs : int or array, default=10
+        Values of C to try, or how many between 1e-4 and 1e4.
+    l1_ratios : array, default=(0.0,)
+        Values of l1_ratio to try.
+    cv : int, splitter or None, default=None
+        As in scikit-learn; None for 5 stratified folds.
+    scoring : str, callable or None, default=None
+        As in scikit-learn; None for accuracy, which a sweep counts without forming predictions.
+    refit : bool, default=True
+        Fit all rows with the best values; else the folds' weights there are averaged.
+    fit_intercept, class_weight, tol, max_iter, solver, standardize, random_state, verbose, backend, n_threads
+        As in LogisticRegression.
+    dual, intercept_scaling, n_jobs, use_legacy_attributes : ignored
+        Taken so that scikit-learn's calls keep working.
+
+    Attributes
+    ----------
+    C_, l1_ratio_ : float
+        The best values.
+    Cs_, l1_ratios_ : arrays
+        All values that were tried.
+    scores_ : array of shape (n_folds, n_l1_ratios, n_Cs)
+    coefs_paths_ : array of shape (n_folds, n_l1_ratios, n_Cs, n_rows_of_weights, d+1)
+        The intercept last.
+    classes_, coef_, intercept_, n_features_in_, feature_names_in_
+        As in LogisticRegression.
+    n_iter_ : array of shape (n_folds, n_l1_ratios, n_Cs)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from fastdisc import LogisticRegressionCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LogisticRegressionCV(Cs=[0.01, 1.0], standardize=True).fit(X, y)
+    >>> model.C_
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        Cs=10,
+        l1_ratios=(0.0,),
+        fit_intercept=True,
+        cv=None,
+        dual=False,
+        scoring=None,
+        solver="auto",
+        tol=1e-6,
+        max_iter=None,
+        class_weight=None,
+        standardize=False,
+        random_state=None,
+        verbose=0,
+        refit=True,
+        backend=None,
+        n_threads=None,
+        n_jobs=None,
+        intercept_scaling=1.0,
+        use_legacy_attributes=False,
+    ):
+        self.Cs = Cs
+        self.l1_ratios = l1_ratios
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.dual = dual
+        self.scoring = scoring
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.standardize = standardize
+        self.random_state = random_state
+        self.verbose = verbose
+        self.refit = refit
+        self.backend = backend
+        self.n_threads = n_threads
+        self.n_jobs = n_jobs
+        self.intercept_scaling = intercept_scaling
+        self.use_legacy_attributes = use_legacy_attributes
+
+    def fit(self, X, y, sample_weight=None):
+        """Choose C and l1_ratio, and learn the weights.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (N, d)
+        y : array of shape (N,)
+        sample_weight : array of shape (N,), optional
+            Also weighs the rows held out, where `scoring` is None.
+        """
+        # 1. validate
+        choice(self.refit, "refit", (True, False))
+        Cs = self._strengths()
+        ratios = np.array([self._model(1.0, ratio).l1_ratio for ratio in np.atleast_1d(self.l1_ratios)])
+        model = self._model(1.0, 0.0)
+        classes, sweep = model._validated(X, y, sample_weight, None)
+        folds = list(check_cv(self.cv, y, classifier=True).split(np.zeros(sweep.rows), y))
+        # 2. solve
+        scores, paths, n_iter = [], [], []
+        for number_of_fold, (train, test) in enumerate(folds):
+            fold = self._fold(sweep, classes, train, f"fold {number_of_fold}")
+            held_out = Held(self, model, sweep, classes, X, y, test)
+            found = [self._paths(fold, classes, Cs, ratio, held_out) for ratio in ratios]
+            scores.append([[f[0] for f in path] for path in found])
+            paths.append([[f[1] for f in path] for path in found])
+            n_iter.append([[f[2] for f in path] for path in found])
+            if self.verbose:
+                best = np.max([f[0] for path in found for f in path])
+                print(f"[cv] fold {number_of_fold + 1} of {len(folds)}: best score {best:.6g}", flush=True)
+        scores, paths = np.array(scores), np.array(paths)
+        i, j = np.unravel_index(scores.mean(axis=0).argmax(), scores.shape[1:])
+        C, ratio, V = float(Cs[j]), float(ratios[i]), paths[:, i, j].mean(axis=0)
+        if self.refit:
+            final = self._model(C, ratio)
+            problem = final._problem(sweep, classes)
+            V = problem.outward(final._solve(problem, problem.inward(V), C)[0].W)
+        # 3. store
+        self.C_, self.l1_ratio_, self.Cs_, self.l1_ratios_, self.scores_ = C, ratio, Cs, ratios, scores
+        self.coefs_paths_, self.n_iter_ = np.roll(paths, -1, axis=-1), np.array(n_iter, dtype=np.int32)
+        self.classes_, self.coef_, self.intercept_ = classes, V[:, 1:].copy(), V[:, 0].copy()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        return self
+
+    def _strengths(self):
+        if np.ndim(self.Cs) == 0:
+            return np.logspace(-4, 4, number(self.Cs, "Cs", low=1, whole=True))
+        return _validate.strengths(self.Cs)
+
+    def _model(self, C, ratio):
+        """A LogisticRegression with this one's parameters, checked."""
+        names = (
+            "fit_intercept",
+            "class_weight",
+            "tol",
+            "max_iter",
+            "solver",
+            "standardize",
+            "random_state",
+            "backend",
+            "n_threads",
+        )
+        model = LogisticRegression(C=C, l1_ratio=ratio, **{name: getattr(self, name) for name in names})
+        model._check_parameters()
+        return model
+
+    def _fold(self, sweep, classes, train, name):
+        """The sweep with weight on the training rows alone."""
+        s = np.zeros(sweep.rows)
+        s[train] = sweep.unit * (sweep.s[train] if len(sweep.s) > 1 else sweep.s)
+        missing = classes[np.bincount(sweep.r, s, len(classes)) == 0]
+        if len(missing):
+            raise ValueError(f"{name} has no training rows of class {missing[0]!r}: take fewer folds, or stratified ones")
+        return Sweep(sweep.X, sweep.r, s, sweep.link, **sweep.options)
+
+    def _paths(self, fold, classes, Cs, ratio, held_out):
+        """(score, weights, iterations) for each of Cs."""
+        model = self._model(1.0, ratio)
+        problem = model._problem(fold, classes)
+        found = {}
+        for C, result in model._path(problem, len(classes), Cs):
+            V = problem.outward(result.W)
+            found[C] = held_out.score(V), V, result.n_iter
+        return [found[C] for C in Cs]
+
+
+class Held:
+    """The rows held out of one fold, and how weights score on them."""
+
+    def __init__(self, owner, model, sweep, classes, X, y, test):
+        self.scorer = None if owner.scoring is None else get_scorer(owner.scoring)
+        if self.scorer is None:
+            s = np.zeros(sweep.rows)
+            s[test] = sweep.unit * (sweep.s[test] if len(sweep.s) > 1 else sweep.s)
+            self.sweep = Sweep(sweep.X, sweep.r, s, sweep.link, **sweep.options) if s.any() else None
+        else:
+            self.model, self.X, self.y = model, _safe_indexing(X, test), _safe_indexing(y, test)
+            model.classes_ = classes
+
+    def score(self, V):
+        """Accuracy, or what the scorer says."""
+        if self.scorer is None:
+            return 1 - self.sweep(V, 0).errors / self.sweep.total() if self.sweep else np.nan
+        self.model.coef_, self.model.intercept_ = V[:, 1:], V[:, 0]
+        return float(self.scorer(self.model, self.X, self.y))
