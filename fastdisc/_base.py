@@ -30,6 +30,12 @@ def choice(value, name, options):
     return value
 
 
+def fitted(estimator):
+    """scikit-learn's error if the estimator is not fitted; its check takes as long as scoring a row."""
+    if not hasattr(estimator, "coef_"):
+        check_is_fitted(estimator)
+
+
 class Posteriors:
     """Posterior probabilities of a linear classifier: sigmoid (10.21) for two classes, softmax (10.29) for K."""
 
@@ -40,7 +46,7 @@ class Posteriors:
         ----------
         X : {array, sparse matrix} of shape (N, d)
         """
-        check_is_fitted(self)
+        fitted(self)
         return self._outputs(X, Link.SOFTMAX if len(self.coef_) > 1 else Link.LOGISTIC)
 
     def predict_log_proba(self, X):
@@ -65,10 +71,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _outputs(self, X, link):
-        check_is_fitted(self)
+        fitted(self)
         X = _validate.features(self, X, reset=False)
-        W = np.column_stack([self.intercept_, self.coef_]).astype(np.float64, copy=False)
-        return outputs(X, link, np.ascontiguousarray(W), backend=self.backend, n_threads=self.n_threads)
+        W = np.empty((self.coef_.shape[0], self.coef_.shape[1] + 1))  # (K, d+1)
+        W[:, 0], W[:, 1:] = self.intercept_, self.coef_
+        return outputs(X, link, W, backend=self.backend, n_threads=self.n_threads)
 
     def decision_function(self, X):
         """Scores w'x + w0: (N,) for two classes, positive for the second; (N, K) for K.

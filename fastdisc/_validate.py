@@ -13,6 +13,8 @@ from ._kernels import CSR, DTYPES, NO_OFFSET
 
 def features(estimator, X, *, reset):
     """X as an array or CSR that the kernels read in place; a copy only where the type or the format forces one."""
+    if not reset and _is_plain(X, estimator):
+        return X
     from sklearn.utils.validation import validate_data
 
     X = validate_data(
@@ -26,6 +28,19 @@ def features(estimator, X, *, reset):
     index = np.int64 if wide else np.int32
     indices, indptr = (np.ascontiguousarray(part, dtype=index) for part in (X.indices, X.indptr))
     return CSR(np.ascontiguousarray(data), indices, indptr, X.shape[1])
+
+
+def _is_plain(X, estimator):
+    """Whether X is what the kernels read, beyond doubt: scikit-learn's checks take ten times as long as scoring one row."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype in DTYPES
+        and X.shape[0] > 0
+        and X.shape[1] == getattr(estimator, "n_features_in_", None)
+        and X.flags.aligned
+        and not hasattr(estimator, "feature_names_in_")
+    )
 
 
 def _check_structure(X):

@@ -198,13 +198,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
         self._certainty = self._inspect(problem, result) if result.converged and np.isinf(self._strengths(self.C)[2]) else None
         if self.priors is not None:
             self._shift(priors)
-        if not result.converged and not self.early_stopping:
-            warnings.warn(
-                f"solver {name!r} stopped after {result.n_iter} iterations with the gradient at {result.gradient_norm:.1e} of "
-                f"what it was at zero weights; tol is {self.tol:g}. Raise max_iter, or take C smaller.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        self._warn(result, name)
         return self
 
     def fit_path(self, X, y, Cs, sample_weight=None, offset=None):
@@ -229,6 +223,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
         for C, result in model._path(problem, len(classes), Cs):
             V = problem.outward(result.W)
             found[C] = V[:, 1:], V[:, 0], result.n_iter, result.gradient_norm
+            self._warn(result, f"{model.solver} at C={C:g}")
         return Path(Cs, *(np.array([found[C][i] for C in Cs]) for i in range(4)))
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -391,6 +386,16 @@ class LogisticRegression(Posteriors, LinearClassifier):
             "log_likelihood": -result.history["loss"][-1],
             "n_rows": problem.raw.total(),
         }
+
+    def _warn(self, result, name):
+        """Say so if the solver stopped short of `tol` and nobody asked it to."""
+        if not (result.converged or self.early_stopping):
+            warnings.warn(
+                f"solver {name!r} stopped after {result.n_iter} iterations with the gradient at {result.gradient_norm:.1e} of "
+                f"what it was at zero weights; tol is {self.tol:g}. Raise max_iter, or take C smaller.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _shift(self, priors):
         """Intercepts for these priors instead of those they stand for."""

@@ -139,7 +139,9 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         if self.refit:
             final = self._model(C, ratio)
             problem = final._problem(sweep, classes)
-            V = problem.outward(final._solve(problem, problem.inward(V), C)[0].W)
+            result, name = final._solve(problem, problem.inward(V), C)
+            V = problem.outward(result.W)
+            final._warn(result, name)
         # 3. store
         self.C_, self.l1_ratio_, self.Cs_, self.l1_ratios_, self.scores_ = C, ratio, Cs, ratios, scores
         self.coefs_paths_, self.n_iter_ = np.roll(paths, -1, axis=-1), np.array(n_iter, dtype=np.int32)
@@ -188,6 +190,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         for C, result in model._path(problem, len(classes), Cs):
             V = problem.outward(result.W)
             found[C] = held_out.score(V), V, result.n_iter
+            model._warn(result, f"{self.solver} at C={C:g}")
         return [found[C] for C in Cs]
 
 

@@ -45,9 +45,9 @@ def openmp_threads():
 
 cdef object aligned(Py_ssize_t rows, Py_ssize_t columns):
     """Zeros, (rows, columns) float64, each row on a cache line of its own."""
-    cdef Py_ssize_t padded = (columns + 7) // 8 * 8
-    buffer = np.zeros(rows * padded + 8)
-    start = (-buffer.ctypes.data % 64) // 8
+    cdef Py_ssize_t padded = (columns + 7) // 8 * 8, start
+    cdef cnp.ndarray buffer = np.zeros(rows * padded + 8)
+    start = (64 - <Py_ssize_t>cnp.PyArray_DATA(buffer) % 64) % 64 // 8
     return buffer[start:start + rows * padded].reshape(rows, padded)
 
 
@@ -108,14 +108,14 @@ cdef inline void take_rows(const Job* job, Py_ssize_t lo, Py_ssize_t m, real* s,
 cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, const real* marker) noexcept nogil:
     """Sums of rows lo to hi: out = loss, errors, intercept gradient (K), G, H."""
     cdef Py_ssize_t K = job.plan.K, B = job.plan.block, D = job.D, size = room(&job.plan), m, i, k, ld = 0
-    cdef double* loss = work
-    cdef double* wrong = loss + B
-    cdef double* c = wrong + B
+    cdef double* c = work
     cdef double* Y = c + B                                        # (K, B) outputs
     cdef double* P = Y + K * B                                    # (B, D) rows, padded
     cdef double* Q = P + (B * D if job.order == 2 else 0)       # (B, D) the same times c
     cdef real* s = <real*>(Q + (B * D if job.order == 2 else 0))
-    cdef real* Z = s + B                                          # (K, B) scores, then errors
+    cdef real* loss = s + B
+    cdef real* wrong = loss + B
+    cdef real* Z = wrong + B                                      # (K, B) scores, then errors
     cdef real* more = Z + K * B                                   # (4, B) of the softmax
     cdef real* w0 = more + 4 * B
     cdef real* G = w0 + (K + 7) // 8 * 8                          # sums of a block where products are float32

@@ -90,7 +90,7 @@ cdef inline real sigmoid(real z) noexcept nogil:
     return (1 if z > 0 else u) / (1 + u)
 
 
-cdef void link_logistic(real* Z, const int32_t* r, const real* s, Py_ssize_t m, double* loss, double* wrong) noexcept nogil:
+cdef void link_logistic(real* Z, const int32_t* r, const real* s, Py_ssize_t m, real* loss, real* wrong) noexcept nogil:
     """z -> e = s (y - r), with s times the cross-entropy (10.23)"""
     cdef Py_ssize_t i
     cdef real z, u, v, sign
@@ -125,7 +125,7 @@ cdef void softmax_rows(real* Z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t m, real
 
 
 cdef void link_softmax(real* Z, Py_ssize_t ldz, Py_ssize_t K, const int32_t* r, const real* s, Py_ssize_t m,
-                       double* loss, double* wrong, double* Y, real* work) noexcept nogil:
+                       real* loss, real* wrong, double* Y, real* work) noexcept nogil:
     """z_k -> e_k = s (y_k - r_k), with s times the cross-entropy (10.31); keeps y_k for the curvature (10.32)"""
     cdef real* top = work
     cdef real* total = work + ldz
