@@ -1,8 +1,13 @@
-"""How times are taken: in one process, in turn, best of several; and the time that reading the data takes at all."""
+"""How times are taken: in one process, in turn, best of several; the time that reading the data takes at all; and memory."""
 
 from __future__ import annotations
 
+import ctypes
+import re
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 from numba import njit, prange, set_num_threads
@@ -40,3 +45,26 @@ def reader(X, n_threads):
 
     read()
     return read
+
+
+def in_child(function, *arguments):
+    """function(*arguments) in a new process."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def memory(call):
+    """Bytes that a call needs at most, beyond what this process holds before it (Linux).
+
+    Not by ru_maxrss: a child starts with its parent's, and it cannot be set back after the data have been made.
+    """
+    ctypes.CDLL(None).malloc_trim(0)  # what has been freed but not given back would hide as much
+    Path("/proc/self/clear_refs").write_text("5")
+    before = peak()
+    call()
+    return peak() - before
+
+
+def peak():
+    """The most that this process has held, in bytes."""
+    return 1024 * int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1])

@@ -24,6 +24,12 @@ def dense(n, d, K=2, dtype="float64", correlated=False, noise=1.0, seed=0):
     return X, y
 
 
+def made(n, d, K=2, part="train", others=20_000):
+    """Correlated dense rows; the test part is another 20,000 of the same distribution."""
+    X, y = dense(n + others, d, K, correlated=True)
+    return (X[:n], y[:n]) if part == "train" else (X[n:], y[n:])
+
+
 @cache
 def images(n=60_000, d=784, K=10, dtype="uint8", seed=0):
     """Bytes like an image set's: many zeros, classes that differ in a few pixels."""
@@ -45,30 +51,76 @@ def groups(n=145_000, count=150, d=74, grades=5, seed=0):
     return X, r, starts
 
 
-def data_folder():
-    """The folder with the real data sets."""
+def data_folder(name=""):
+    """The folder with the real data sets, or that of one of them."""
     folder = os.environ.get("FASTDISC_DATA")
     if not folder or not Path(folder).is_dir():
         raise FileNotFoundError("set FASTDISC_DATA to the folder with the data sets (higgs_lgb, a9a, ...)")
-    return Path(folder)
+    if not (Path(folder) / name).is_dir():
+        raise FileNotFoundError(f"the folder that FASTDISC_DATA names, {folder}, has no {name}")
+    return Path(folder) / name
 
 
 @cache
-def higgs():
-    """7,000 x 28, dense, two classes."""
-    with gzip.open(data_folder() / "higgs_lgb" / "binary.train.gz") as file:
+def higgs(part="train"):
+    """7,000 and 500 x 28, dense, two classes."""
+    with gzip.open(data_folder("higgs_lgb") / f"binary.{part}.gz") as file:
         table = np.loadtxt(file, delimiter="\t")
     return np.ascontiguousarray(table[:, 1:]), table[:, 0].astype(int)
 
 
 @cache
-def a9a():
-    """32,561 x 123, sparse, two classes."""
+def a9a(part="train"):
+    """32,561 and 16,281 x 123, sparse, two classes."""
     from sklearn.datasets import load_svmlight_file
 
-    X, y = load_svmlight_file(str(data_folder() / "a9a" / "a9a.gz"), n_features=123)
-    X.indices, X.indptr = (
-        X.indices.astype(np.int32),
-        X.indptr.astype(np.int32),
-    )  # the loader's are 64-bit, which some rivals refuse
-    return X, (y > 0).astype(int)
+    X, y = load_svmlight_file(str(data_folder("a9a") / ("a9a.gz" if part == "train" else "a9a.t.gz")), n_features=123)
+    return narrow(X), (y > 0).astype(int)
+
+
+def narrow(X):
+    """CSR with 32-bit indices: scikit-learn's loaders make 64-bit ones, which some rivals refuse."""
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X
+
+
+@cache
+def covtype():
+    """581,012 x 54, dense, 7 classes, columns of very different spread; no test part."""
+    with gzip.open(data_folder("covtype") / "covtype.csv.gz") as file:
+        table = np.loadtxt(file, delimiter=",", skiprows=1)
+    return np.ascontiguousarray(table[:, :-1]), table[:, -1].astype(int) - 1
+
+
+@cache
+def fashion_mnist(part="train"):
+    """60,000 and 10,000 x 784 bytes, 10 classes."""
+    folder, prefix = data_folder("fashion_mnist"), "train" if part == "train" else "t10k"
+    with gzip.open(folder / f"{prefix}-labels-idx1-ubyte.gz") as file:
+        y = np.frombuffer(file.read(), np.uint8, offset=8)
+    with gzip.open(folder / f"{prefix}-images-idx3-ubyte.gz") as file:
+        X = np.frombuffer(file.read(), np.uint8, offset=16)
+    return X.reshape(len(y), -1), y.astype(int)
+
+
+@cache
+def newsgroups(part="train"):
+    """11,293 and 7,528 x 42,254, tf-idf of the words that two of the training texts have, 20 classes."""
+    vectorizer, names = _newsgroups_words()
+    labels, texts = _newsgroups_texts(part)
+    return narrow(vectorizer.transform(texts)), np.searchsorted(names, labels)
+
+
+@cache
+def _newsgroups_words():
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    labels, texts = _newsgroups_texts("train")
+    return TfidfVectorizer(min_df=2).fit(texts), np.unique(labels)
+
+
+def _newsgroups_texts(part):
+    """Labels and texts: a line each after 3 lines of header and a blank one."""
+    with gzip.open(data_folder("20newsgroups") / f"20newsgroups-{part}.tab.gz", "rt", encoding="utf-8") as file:
+        lines = file.read().split("\n")[4:]
+    return zip(*(line.split("\t", 1) for line in lines if line), strict=True)

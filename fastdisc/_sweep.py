@@ -228,6 +228,9 @@ class Standardized:
     def product(self, W, V):
         return self._pull(self.sweep.product(self.raw(W), self.raw(V)))
 
+    def part(self, rows):
+        return Standardized(self.sweep.part(rows), self.mean, self.scale)
+
     def sample(self, m, seed, spread=False):
         """As Sweep.sample, the rows standardised for good; with `spread`, rows far out are drawn more often."""
         if m >= self.rows and (self.sparse or self.rows * len(self.mean) > 4_000_000):

@@ -325,7 +325,10 @@ class LogisticRegression(Posteriors, LinearClassifier):
         patience = None if self.early_stopping is False else 10 if self.early_stopping is True else self.early_stopping
         trace = Trace(self.verbose, self.callback, patience) if trace is None else trace
         limit = limit if self.max_iter is None else self.max_iter
-        return solve(objective, W, tol=self.tol, max_iter=limit, trace=trace, **more), name
+        result = solve(objective, W, tol=self.tol, max_iter=limit, trace=trace, **more)
+        if len(W) > 1 and objective.singular and name != "gd":
+            result.W[:, 0] -= problem.outward(result.W)[:, 0].mean()  # changes no output; scores are the same from every solver
+        return result, name
 
     def _path(self, problem, n_classes, Cs):
         """(C, Result) for each C, the strongest penalty first, each started from the last."""
