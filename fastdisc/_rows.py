@@ -60,8 +60,9 @@ def moments(X, s):
     if isinstance(X, CSR):
         weight = np.full(len(X.data), s[0]) if one else s[_row_of_each(X)]
         mean = np.bincount(X.indices, weight * X.data, d) / total
-        stored = np.bincount(X.indices, weight, d)
-        square = np.bincount(X.indices, weight * (X.data - mean[X.indices]) ** 2, d) + (total - stored) * mean**2
+        absent = total - np.bincount(X.indices, weight, d)
+        absent[absent < 1e-12 * total] = 0  # rounding
+        square = np.bincount(X.indices, weight * (X.data - mean[X.indices]) ** 2, d) + absent * mean**2
     else:
         mean, square = np.zeros(d), np.zeros(d)
         for rows in _slices(X):

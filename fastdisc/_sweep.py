@@ -51,7 +51,7 @@ class Sweep:
 
     def __init__(self, X, r, s, link, *, offset=NO_OFFSET, backend=None, n_threads=None):
         self.X, self.r, self.link, self.offset = X, r, Link(link), offset
-        self.unit = float(s.max())  # the largest row weight: rows weigh up to 1, which fits in float32 too
+        self.unit = float(s.max()) or 1.0  # the largest row weight: rows weigh up to 1, which fits in float32 too
         self.s = s / self.unit
         self.options = {"backend": backend, "n_threads": n_threads}
         self.kernels, self.n_threads = _config.kernels(backend), n_threads
@@ -202,13 +202,15 @@ class Standardized:
 
     def raw(self, W):
         """The weights that give the same scores on the features as they are."""
-        V = W / np.concatenate([[1.0], self.scale])
+        V = W.copy()
+        V[:, 1:] /= self.scale
         V[:, 0] -= V[:, 1:] @ self.mean
         return V
 
     def standard(self, V):
         """The inverse of `raw`."""
-        W = V * np.concatenate([[1.0], self.scale])
+        W = V.copy()
+        W[:, 1:] *= self.scale
         W[:, 0] += V[:, 1:] @ self.mean
         return W
 
@@ -222,7 +224,7 @@ class Standardized:
         loss, errors, g, H = self.sweep(self.raw(W), order)
         if H is not None:
             K, D = W.shape
-            H = self._pull(self._pull(H.reshape(K, D, K, D)).transpose(2, 3, 0, 1)).transpose(2, 3, 0, 1).reshape(K * D, K * D)
+            H = self._pull(self._pull(H.reshape(K * D, K, D)).reshape(K * D, K * D).T.reshape(K * D, K, D)).reshape(K * D, K * D)
         return Sums(loss, errors, self._pull(g), H)
 
     def product(self, W, V):
@@ -294,16 +296,16 @@ class Penalized:
     def __call__(self, W, order=1) -> Sums:
         loss, errors, g, H = self.sweep(W, order)
         K, D = W.shape
-        loss = loss + float((self.l2 * W[:, 1:] ** 2).sum()) / 2
-        g[:, 1:] += self.l2 * W[:, 1:]
-        mask = self.held(W.shape)
-        g[mask] = 0
+        slope = self.l2 * W[:, 1:]
+        loss = loss + float(np.vdot(slope, W[:, 1:])) / 2
+        g[:, 1:] += slope
+        free = self.intercept and self.reference is None
+        if not free:
+            mask = self.held(W.shape).ravel()
+            g.reshape(-1)[mask] = 0
         if H is not None:
-            penalty = np.zeros((K, D))
-            penalty[:, 1:] = self.l2
-            H[np.diag_indices(K * D)] += penalty.ravel()
-            if mask.any():
-                mask = mask.ravel()
+            np.einsum("kjkj->kj", H.reshape(K, D, K, D))[:, 1:] += self.l2  # the diagonal
+            if not free:
                 H[mask], H[:, mask] = 0, 0
                 H[mask, mask] = 1
         return Sums(loss, errors, g, H)

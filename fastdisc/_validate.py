@@ -151,10 +151,14 @@ def offset(values, n_rows, K):
     return np.ascontiguousarray(values)
 
 
-def priors(values, classes, default):
-    """(K,) probabilities that add up to 1."""
+def priors(values, classes, shares):
+    """(K,) probabilities that add up to 1, instead of the classes' shares of the sample."""
     if values is None:
-        return default
+        return shares
+    if not shares.all():
+        raise ValueError(
+            f"priors: class {classes[shares.argmin()]!r} has no weight in the sample: its prior cannot change"
+        )
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (len(classes),):
         raise ValueError(f"priors.shape == {values.shape}, expected {(len(classes),)}: one for each class of {classes.tolist()}")

@@ -31,6 +31,12 @@ ALIASES = {"newton-cholesky": "newton", "liblinear": "auto", "sag": "auto", "sag
 PENALTIES = {"l2": 0.0, "l1": 1.0}
 
 
+def log_ratios(priors, before):
+    """What intercepts change by when the priors do (10.20): one number for two classes, else one a class."""
+    change = np.log(priors) - np.log(before)
+    return change[1:] - change[:1] if len(change) == 2 else change
+
+
 class Path(NamedTuple):
     """Solutions for several values of C: weights as in `coef_` and `intercept_`, one more axis in front."""
 
@@ -219,10 +225,12 @@ class LogisticRegression(Posteriors, LinearClassifier):
         model = copy.copy(self)  # what validation notes of X is not for this model
         classes, sweep = model._validated(X, y, sample_weight, offset)
         problem = model._problem(sweep, classes)
+        priors = _validate.priors(self.priors, classes, sweep.fractions())
+        shift = 0.0 if self.priors is None else log_ratios(priors, sweep.fractions())
         found = {}
         for C, result in model._path(problem, len(classes), Cs):
             V = problem.outward(result.W)
-            found[C] = V[:, 1:], V[:, 0], result.n_iter, result.gradient_norm
+            found[C] = V[:, 1:], V[:, 0] + shift, result.n_iter, result.gradient_norm
             self._warn(result, f"{model.solver} at C={C:g}")
         return Path(Cs, *(np.array([found[C][i] for C in Cs]) for i in range(4)))
 
@@ -238,8 +246,8 @@ class LogisticRegression(Posteriors, LinearClassifier):
         sample_weight : array of shape (N,), optional
         """
         self._check_parameters()
-        if self.standardize or self._strengths(self.C)[0]:
-            raise ValueError("partial_fit has neither standardize nor an L1 penalty: both need all rows at once")
+        if self.standardize:
+            raise ValueError("partial_fit has no standardize: that needs all rows at once")
         first = not hasattr(self, "coef_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit")
@@ -253,10 +261,11 @@ class LogisticRegression(Posteriors, LinearClassifier):
         if stream is None:
             W = np.zeros((self._link(len(classes))[1], X.shape[1] + 1))
             stream = sgd.Stream(W if first else np.column_stack([self.intercept_, self.coef_]))
-        l2 = self._strengths(self.C)[1]
+        l1, l2, _ = self._strengths(self.C)
         reference = self._reference(classes)
-        stream.take(Problem(sweep, intercept=self.fit_intercept, reference=reference, rescale=False), l2, self.eta)
-        self._stream, self.classes_ = stream, classes
+        problem = Problem(sweep, intercept=self.fit_intercept, reference=reference, rescale=False)
+        stream.take(problem, len(classes), l1, l2, self.eta)
+        self._stream, self.classes_, self.priors_ = stream, classes, stream.mass / stream.mass.sum()
         self.coef_, self.intercept_ = stream.average[:, 1:].copy(), stream.average[:, 0].copy()
         self.n_iter_ = np.array([stream.calls], dtype=np.int32)
         return self
@@ -392,7 +401,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
 
     def _warn(self, result, name):
         """Say so if the solver stopped short of `tol` and nobody asked it to."""
-        if not (result.converged or self.early_stopping):
+        if not (result.converged or result.stopped):
             warnings.warn(
                 f"solver {name!r} stopped after {result.n_iter} iterations with the gradient at {result.gradient_norm:.1e} of "
                 f"what it was at zero weights; tol is {self.tol:g}. Raise max_iter, or take C smaller.",
@@ -402,8 +411,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
 
     def _shift(self, priors):
         """Intercepts for these priors instead of those they stand for."""
-        change = np.log(priors) - np.log(self.priors_)
-        self.intercept_ = self.intercept_ + (change[1:] - change[:1] if len(self.intercept_) == 1 else change)
+        self.intercept_ = self.intercept_ + log_ratios(priors, self.priors_)
         self.priors_ = priors
 
     def _link(self, n_classes):

@@ -114,6 +114,50 @@ def test_a_fit_is_an_optimum(problem):
     assert model.converged_ and model.gradient_norm_ <= 1e-8
 
 
+def fit(X, r, s=None, **options):
+    return LogisticRegression(tol=1e-8 if options.get("l1_ratio") else 1e-10, **options).fit(X, r, s)
+
+
+def close_fits(model, other, X):
+    """The same weights; of an elastic net, the same outputs, since the penalty may leave weights all but undecided."""
+    close([other.predict_proba(X)], [model.predict_proba(X)], tol=1e-5)
+    if not model.l1_ratio:
+        close([other.coef_, other.intercept_], [model.coef_, model.intercept_], tol=1e-6)
+
+
+@PROFILE
+@given(problem=problems(), ratio=st.sampled_from([0.0, 0.5]))
+def test_order_of_rows_does_not_change_the_optimum(problem, ratio):
+    X, _, r, _, rng = problem
+    if len(np.unique(r)) < 2:
+        return
+    order, s = rng.permutation(len(r)), rng.random(len(r)) + 0.1
+    close_fits(fit(X, r, s, l1_ratio=ratio), fit(X[order], r[order], s[order], l1_ratio=ratio), X)
+
+
+@PROFILE
+@given(problem=problems())
+def test_units_of_columns_do_not_matter_when_standardised(problem):
+    X, _, r, _, rng = problem
+    if len(np.unique(r)) < 2:
+        return
+    unit = 10.0 ** rng.integers(-5, 6, X.shape[1])
+    model, other = (fit(A, r, C=0.1, standardize=True) for A in (X, X * unit))
+    close([other.coef_ * unit, other.intercept_], [model.coef_, model.intercept_], tol=1e-6)
+
+
+@PROFILE
+@given(problem=problems(), ratio=st.sampled_from([0.0, 0.5]))
+def test_weights_are_repetition_in_a_fit(problem, ratio):
+    X, _, r, _, rng = problem
+    if len(np.unique(r)) < 2:
+        return
+    counts = rng.integers(0, 4, len(r))
+    counts[np.unique(r, return_index=True)[1]] += 1  # no class without weight
+    rows = np.repeat(np.arange(len(r)), counts)
+    close_fits(fit(X, r, counts, l1_ratio=ratio), fit(X[rows], r[rows], l1_ratio=ratio), X)
+
+
 @PROFILE
 @given(problem=problems())
 def test_two_softmax_outputs_are_one_sigmoid(problem):

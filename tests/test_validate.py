@@ -46,7 +46,7 @@ BAD = {
     "C a word": ({"C": "1"}, "C must be a number > 0, got '1'"),
     "tol negative": ({"tol": -1}, "tol must be a number >= 0"),
     "max_iter a fraction": ({"max_iter": 1.5}, "max_iter must be a whole number >= 1"),
-    "solver unknown": ({"solver": "magic"}, "solver must be one of 'newton', 'gd', got 'magic'"),
+    "solver unknown": ({"solver": "magic"}, "solver must be one of 'auto', 'newton'.*got 'magic'"),
     "eta negative": ({"solver": "gd", "eta": -0.1}, "eta must be a number > 0"),
     "backend unknown": ({"backend": "fortran"}, "backend must be"),
     "threads zero": ({"n_threads": 0}, "n_threads must be"),
@@ -59,10 +59,32 @@ BAD = {
     "fit_intercept a word": ({"fit_intercept": "no"}, "fit_intercept must be one of True, False, got 'no'"),
     "verbose negative": ({"verbose": -1}, "verbose must be a whole number >= 0"),
     "n_threads a flag": ({"n_threads": True}, "n_threads must be"),
-    "too wide for Newton": ({"X": sparse.csr_array((30, 30_000))}, "take solver='gd'"),
+    "too wide for Newton": ({"X": sparse.csr_array((30, 30_000)), "solver": "newton"}, "take solver='lbfgs'"),
     "sums that overflow": ({"X": X * 1e200}, "too large"),
     "class_weight negative": ({"class_weight": {0: -1.0}}, "class_weight"),
+    "penalty unknown": ({"penalty": "l3"}, "penalty must be one of 'deprecated', 'l2', 'l1', 'elasticnet', None, got 'l3'"),
+    "l1_ratio too large": ({"l1_ratio": 1.1}, "l1_ratio must be a number from 0 to 1, got 1.1"),
+    "l1_ratio negative": ({"l1_ratio": -0.1}, "l1_ratio must be a number >= 0, got -0.1"),
+    "l1_ratio NaN": ({"l1_ratio": np.nan}, "l1_ratio must be a number >= 0, got nan"),
+    "L1 and a solver without": ({"solver": "lbfgs", "l1_ratio": 1.0}, "solver 'lbfgs' has no L1 penalty: take .*'proximal'"),
+    "penalty l1 and a solver without": ({"solver": "newton", "penalty": "l1"}, "solver 'newton' has no L1 penalty"),
+    "short offset": ({"offset": np.zeros(20)}, r"offset.shape == \(20, 1\), expected \(30, 1\)"),
+    "offset for two scores": ({"offset": np.zeros((30, 2))}, r"offset.shape == \(30, 2\), expected \(30, 1\)"),
+    "one offset for three scores": ({"offset": np.zeros(30), "y": np.arange(30) % 3}, r"expected \(30, 3\)"),
+    "NaN offset": ({"offset": np.where(np.arange(30) == 9, np.nan, 0)}, "offset must be finite; in row 9"),
+    "infinite offset": ({"offset": np.where(np.arange(30) == 9, np.inf, 0)}, "offset must be finite; in row 9"),
+    "too many priors": ({"priors": [0.2, 0.3, 0.5]}, r"priors.shape == \(3,\), expected \(2,\)"),
+    "priors that do not add up": ({"priors": [0.5, 0.6]}, "priors must be positive and add up to 1"),
+    "a prior of zero": ({"priors": [0.0, 1.0]}, "priors must be positive and add up to 1"),
+    "a prior of NaN": ({"priors": [0.5, np.nan]}, "priors must be positive and add up to 1"),
+    "reference_class unknown": ({"reference_class": 2}, r"reference_class must be one of \[0, 1\], got 2"),
+    "reference_class of another type": ({"reference_class": "one"}, "reference_class must be one of"),
+    "early_stopping zero": ({"early_stopping": 0}, "early_stopping must be a whole number >= 1, got 0"),
+    "early_stopping a fraction": ({"early_stopping": 2.5}, "early_stopping must be a whole number >= 1"),
+    "callback a word": ({"callback": "print"}, "callback must be callable, got 'print'"),
+    "standardize a word": ({"standardize": "yes"}, "standardize must be one of True, False, got 'yes'"),
 }
+DATA = ("X", "y", "sample_weight", "offset")
 
 
 @pytest.mark.parametrize("what", BAD)
@@ -70,13 +92,20 @@ BAD = {
 def test_bad_input_is_named(what):
     given, message = BAD[what]
     given = dict(given)
-    data = {"X": X, "y": Y, "sample_weight": None} | {key: given.pop(key) for key in ("X", "y", "sample_weight") if key in given}
+    data = {"X": X, "y": Y} | {key: given.pop(key) for key in DATA if key in given}
     model = LogisticRegression().fit(X, Y)
     before = model.coef_.copy()
     model.set_params(**given)
     with pytest.raises(ValueError, match=message):
         model.fit(**data)
     assert np.array_equal(model.coef_, before), "a failed fit changed the model"
+
+
+@pytest.mark.parametrize("what", [what for what in BAD if "prior" in what])
+def test_bad_priors_of_a_fitted_model(what):
+    given, message = BAD[what]
+    with pytest.raises(ValueError, match=message):
+        LogisticRegression().fit(X, Y).with_priors(given["priors"])
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba", "decision_function"])

@@ -15,6 +15,7 @@ class Result(NamedTuple):
     n_iter: int
     gradient_norm: float
     history: dict[str, list[float]]
+    stopped: bool = False  # because somebody asked for it: a callback, or early stopping
 
 
 def choose(shape, sparse, l1):
@@ -43,7 +44,7 @@ def start_norm(objective, W):
 
 def result(W, size, start, tol, n_iter, trace):
     """A Result whose certificate is the gradient's size over its start."""
-    return Result(W, bool(size <= tol * start), n_iter, size / start if start else 0.0, trace.history)
+    return Result(W, bool(size <= tol * start), n_iter, size / start if start else 0.0, trace.history, trace.stopped)
 
 
 class Trace:
@@ -56,7 +57,7 @@ class Trace:
     def __init__(self, verbose=0, callback=None, patience=None):
         self.verbose, self.callback, self.patience = verbose, callback, patience
         self.history = {"loss": [], "errors": [], "norm": []}
-        self.best, self.waited = np.inf, 0
+        self.best, self.waited, self.stopped = np.inf, 0, False
 
     def add(self, solver, sums, W, every=1):
         """Note one iteration over all rows; True to stop."""
@@ -71,7 +72,8 @@ class Trace:
             self.waited = 0 if sums.errors < self.best else self.waited + 1
             self.best = min(self.best, sums.errors)
             stop = stop or sums.errors == 0 or self.waited >= self.patience
-        return stop
+        self.stopped = bool(stop)
+        return self.stopped
 
     def say(self, solver, text):
         """A line of progress."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import Result, norm, start_norm
+from . import Result, norm, result, start_norm
 
 
 def solve(sweep, W, *, eta="auto", tol, max_iter, trace) -> Result:
@@ -29,7 +29,7 @@ def solve(sweep, W, *, eta="auto", tol, max_iter, trace) -> Result:
         if converged or stop or n_iter == max_iter:
             break
         W = W - eta * sums.g  # 3
-    return Result(W, converged, n_iter, size / start if start else 0.0, trace.history)
+    return result(W, size, start, tol, n_iter, trace)
 
 
 def curvature_bound(sweep, W, rounds=30):

@@ -51,22 +51,16 @@ def full(H, shape, singular):
 def kronecker(objective, W, part):
     """(B x M + penalty)^-1, from `part`, a sample of the objective: a Cholesky factor for each eigenvalue of B."""
     B, M = part.sweep.factors(W)
-    values, Q = linalg.eigh(B)
     penalty = np.zeros(len(M))
     penalty[1:] = objective.l2
-    penalty += 1e-10 * values[-1] * np.diag(M).mean()  # for intercepts, and where there is no penalty
+    penalty += 1e-10 * np.diag(B).max() * np.diag(M).mean()  # for intercepts, and where there is no penalty
+
+    def factor(value):
+        F, _ = linalg.cho_factor(value * M + np.diag(penalty), lower=True, check_finite=False)
+        return lambda g: linalg.lapack.dpotrs(F, g, lower=True)[0]
+
     with blas(LARGE):
-        factors = [linalg.cho_factor(max(value, 0) * M + np.diag(penalty), lower=True, check_finite=False) for value in values]
-    held = objective.held(W.shape)
-
-    def solve(g):
-        P = Q.T @ g
-        with blas(len(M)):
-            P = Q @ np.array([linalg.cho_solve(factor, row, check_finite=False) for factor, row in zip(factors, P, strict=True)])
-        P[held] = 0
-        return P
-
-    return solve
+        return by_classes(B, objective.held(W.shape), factor)
 
 
 def diagonal(objective, shape, fractions):
@@ -75,13 +69,28 @@ def diagonal(objective, shape, fractions):
     penalty = np.zeros(len(squares))
     penalty[1:] = objective.l2
     B = np.array([[0.25]]) if shape[0] == 1 else np.diag(fractions) - np.outer(fractions, fractions)
-    values, Q = linalg.eigh(B)
-    H = np.maximum(values, 1e-3 * values[-1])[:, None] * squares + penalty
-    H[H <= 0] = 1
-    held = objective.held(shape)
+    least = 1e-3 * np.diag(B).max()
+
+    def factor(value):
+        H = max(value, least) * squares + penalty
+        H[H <= 0] = 1
+        return lambda g: g / H
+
+    return by_classes(B, objective.held(shape), factor)
+
+
+def by_classes(B, held, factor):
+    """g -> (B x M + penalty)^-1 g, class by class in the basis of B's eigenvectors; factor(eigenvalue) solves for one row.
+
+    Classes whose weights are held have no part in B: without them it is not singular.
+    """
+    free = ~held.all(axis=1)
+    values, Q = linalg.eigh(B[np.ix_(free, free)])
+    solvers = [factor(max(value, 0.0)) for value in values]
 
     def solve(g):
-        P = Q @ ((Q.T @ g) / H)
+        P = np.zeros_like(g)
+        P[free] = Q @ np.array([solver(row) for solver, row in zip(solvers, Q.T @ g[free], strict=True)])
         P[held] = 0
         return P
 

@@ -30,9 +30,9 @@ def schedule(rows, unknowns):
     sweeps = np.log(1e-10) / np.log(np.minimum(4 * unknowns / sizes, 0.5))
     last = sizes[np.argmin(2 * cost * sizes + rows * sweeps)]
     last = rows if last > rows / 2 else int(last)
-    first = min(last, max(ENOUGH * unknowns, 500))
-    count = 1 + max(0, int(np.ceil(np.log(last / first) / np.log(STEP)))) if last > first else 1
-    return [int(m) for m in np.geomspace(first, last, count)]
+    first = max(ENOUGH * unknowns, 500)
+    count = int(np.log(last / first) / np.log(STEP)) if last > first else 0
+    return [int(last / STEP**i) for i in range(count, -1, -1)]
 
 
 def solve(objective, W, *, tol, max_iter, trace):
@@ -80,16 +80,15 @@ def warm(objective, W, sizes, trace, draw):
 
 
 def climb(objective, W, sizes, trace, draw):
-    """Newton on one sample after the other: W, the gradient's norm at 0, the last metric, sums over all rows, and their surprise.
+    """Newton from 0 on one sample after the other: W, the gradient's norm at 0, the last metric, all rows' sums, their surprise.
 
     The surprise is the squared size of the full gradient, in the last metric, over what is to be expected of that sample.
     """
     start = None
     for level, m in enumerate(sizes):
         part = objective.sample(m, seed=level, **draw)
-        if start is None:
-            start = norm(part(np.zeros_like(W)).g)
         sums, steps = part(W, 2), 0
+        start = norm(sums.g) if start is None else start
         while True:
             base = metric.full(sums.H, W.shape, objective.singular)
             p = -base(sums.g)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import Result, norm, start_norm
+from . import norm, result, start_norm
 
 BATCH = 128
 
@@ -18,7 +18,7 @@ def solve(objective, W, *, tol, max_iter, trace, seed=0, eta="auto"):
     """
     rng = np.random.default_rng(seed)
     start = start_norm(objective, W)
-    average, size, converged, n_iter = W, np.inf, False, 0
+    average, size, n_iter = W, np.inf, 0
     state = State(objective, W.shape, eta)
     for _epoch in range(max_iter):
         order = rng.permutation(objective.rows)  # 1
@@ -27,10 +27,9 @@ def solve(objective, W, *, tol, max_iter, trace, seed=0, eta="auto"):
             average = average + (W - average) * 2 / (state.steps + 1)
         sums, n_iter = objective(average), n_iter + 1  # 3
         size = norm(sums.g)
-        converged = size <= tol * start
-        if trace.add("sgd", sums, average) or converged:
+        if trace.add("sgd", sums, average) or size <= tol * start:
             break
-    return Result(average, converged, n_iter, size / start if start else 0.0, trace.history)
+    return result(average, size, start, tol, n_iter, trace)
 
 
 class State:
@@ -44,30 +43,37 @@ class State:
             eta = (4.0 if shape[0] == 1 else 2.0) / squares
         self.eta = eta
 
-    def step(self, objective, W, rows):
-        """One step on some rows; the penalty enters with the rows' share of the whole."""
+    def step(self, objective, W, rows, l1=0.0):
+        """One step on some rows; the penalties enter with the rows' share of the whole, L1 by shrinking the weights."""
         self.steps += 1
         part = objective.sweep.part(rows)
+        if part.total() == 0:
+            return W
         g = part(W).g / part.total()
         g[:, 1:] += objective.l2 * W[:, 1:] / objective.sweep.total()
         g[objective.held(W.shape)] = 0
-        return W - self.eta / np.sqrt(1 + self.steps / 50) * g
+        eta = self.eta / np.sqrt(1 + self.steps / 50)
+        W = W - eta * g
+        if np.any(l1):
+            W[:, 1:] = np.sign(W[:, 1:]) * np.maximum(np.abs(W[:, 1:]) - eta * l1 / objective.sweep.total(), 0)
+        return W
 
 
 class Stream:
-    """What `partial_fit` keeps from call to call: weights, their average, step sizes, and the weight of all rows seen."""
+    """What `partial_fit` keeps from call to call: weights, their average, step sizes, and what rows it has seen."""
 
     def __init__(self, W):
-        self.W, self.average, self.state, self.seen, self.calls = W, W, None, 0.0, 0
+        self.W, self.average, self.state, self.seen, self.calls, self.mass = W, W, None, 0.0, 0, 0.0
 
-    def take(self, problem, l2, eta):
+    def take(self, problem, n_classes, l1, l2, eta):
         """One pass over a chunk of rows, in their order."""
         total = problem.raw.total()
         self.seen, self.calls = self.seen + total, self.calls + 1
+        self.mass = self.mass + total * np.pad(problem.raw.fractions(), (0, n_classes - len(problem.raw.mass)))
         objective = problem.penalized(l2 * total / self.seen)
         if self.state is None:
             self.state = State(objective, self.W.shape, eta)
         for rows in np.array_split(np.arange(objective.rows), max(1, objective.rows // BATCH)):
-            self.W = self.state.step(objective, self.W, rows)
+            self.W = self.state.step(objective, self.W, rows, problem.l1(l1) * total / self.seen)
             # The average forgets the first steps: weight 2 / (n + 1), as if the later half counted.
             self.average = self.average + (self.W - self.average) * 2 / (self.state.steps + 1)

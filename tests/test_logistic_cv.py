@@ -1,0 +1,180 @@
+"""LogisticRegressionCV: scikit-learn's scores, choices and weights, without copies of the folds."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import datasets
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegressionCV as Rival
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.model_selection import KFold, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fastdisc import LogisticRegression, LogisticRegressionCV
+
+SETS = {name: getattr(datasets, f"load_{name}")(return_X_y=True) for name in ("iris", "breast_cancer")}
+STANDARD = {name: (StandardScaler().fit_transform(X), y) for name, (X, y) in SETS.items()}
+CS = [0.01, 1.0, 0.1, 10.0]
+NAMES = pytest.mark.parametrize("name", SETS)
+
+
+@parametrize_with_checks([LogisticRegressionCV()])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:sklearn")
+def test_check_estimator(estimator, check):
+    check(estimator)
+
+
+def rival(X, y, weight=None, **options):
+    defaults = {"Cs": CS, "l1_ratios": (0.0,), "scoring": "accuracy", "solver": "newton-cholesky", "tol": 1e-10}
+    return Rival(**defaults | {"max_iter": 1000, "use_legacy_attributes": False} | options).fit(X, y, sample_weight=weight)
+
+
+def same(ours, theirs, tol=1e-5):
+    np.testing.assert_allclose(ours.scores_, theirs.scores_, atol=tol)
+    assert (ours.C_, ours.l1_ratio_) == (theirs.C_, theirs.l1_ratio_)
+    assert np.array_equal(ours.Cs_, theirs.Cs_) and np.array_equal(ours.l1_ratios_, theirs.l1_ratios_)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=tol, atol=tol)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=tol, atol=tol)
+    assert ours.n_iter_.shape == theirs.n_iter_.shape
+
+
+def folds(y, n):
+    """The folds that cv=n means."""
+    return list(StratifiedKFold(n).split(np.zeros(len(y)), y))
+
+
+@NAMES
+def test_answers_are_those_of_scikit_learn(name):
+    X, y = STANDARD[name]
+    ours, theirs = LogisticRegressionCV(Cs=CS, tol=1e-9).fit(X, y), rival(X, y)
+    same(ours, theirs)
+    np.testing.assert_allclose(ours.coefs_paths_, theirs.coefs_paths_, atol=1e-5)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
+@NAMES
+def test_weights_of_the_folds_are_averaged(name):
+    X, y = STANDARD[name]
+    model = LogisticRegressionCV(Cs=CS, tol=1e-9, refit=False).fit(X, y)
+    W = model.coefs_paths_[:, 0, CS.index(model.C_)].mean(axis=0)
+    np.testing.assert_allclose(np.column_stack([model.coef_, model.intercept_]), W)
+
+
+@NAMES
+def test_number_of_strengths(name):
+    X, y = STANDARD[name]
+    same(LogisticRegressionCV(Cs=3, tol=1e-9, cv=3).fit(X, y), rival(X, y, Cs=3, cv=3), tol=1e-4)
+
+
+@NAMES
+@pytest.mark.parametrize("options", [{"class_weight": "balanced"}, {"fit_intercept": False}], ids=str)
+def test_options_are_handed_on(name, options):
+    X, y = STANDARD[name]
+    same(LogisticRegressionCV(Cs=CS, tol=1e-9, cv=3, **options).fit(X, y), rival(X, y, cv=3, **options))
+
+
+@NAMES
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "balanced_accuracy", make_scorer(f1_score, average="macro")], ids=str)
+def test_scoring(name, scoring):
+    X, y = STANDARD[name]
+    same(LogisticRegressionCV(Cs=CS, tol=1e-9, cv=3, scoring=scoring).fit(X, y), rival(X, y, cv=3, scoring=scoring))
+
+
+@NAMES
+def test_splitters(name):
+    X, y = STANDARD[name]
+    for cv in (
+        KFold(4, shuffle=True, random_state=0),
+        StratifiedShuffleSplit(3, random_state=1),
+        [(np.arange(0, 150, 2), np.arange(1, 150, 2))],
+    ):
+        same(LogisticRegressionCV(Cs=CS, tol=1e-9, cv=cv).fit(X, y), rival(X, y, cv=cv))
+
+
+@NAMES
+def test_weights_of_rows(name):
+    X, y = STANDARD[name]
+    weight = np.random.default_rng(0).integers(1, 5, len(y)) / 2
+    ours, theirs = LogisticRegressionCV(Cs=CS, tol=1e-9, cv=3).fit(X, y, weight), rival(X, y, weight, cv=3)
+    np.testing.assert_allclose(ours.coefs_paths_, theirs.coefs_paths_, atol=1e-5)
+    for fold, (_, test) in enumerate(folds(y, 3)):
+        for j in range(len(CS)):
+            W = ours.coefs_paths_[fold, 0, j]
+            Z = X[test] @ W[:, :-1].T + W[:, -1]
+            hit = ((Z[:, 0] > 0).astype(int) if len(W) == 1 else Z.argmax(axis=1)) == y[test]
+            assert ours.scores_[fold, 0, j] == pytest.approx(np.average(hit, weights=weight[test]))
+    best = LogisticRegression(C=ours.C_, tol=1e-9).fit(X, y, weight)
+    np.testing.assert_allclose(ours.coef_, best.coef_, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_elastic_nets():
+    X, y = STANDARD["iris"]
+    options = {"Cs": [0.05, 0.5], "l1_ratios": [0.0, 0.5, 1.0], "cv": 3}
+    ours = LogisticRegressionCV(tol=1e-9, scoring="neg_log_loss", **options).fit(X, y)
+    theirs = rival(X, y, solver="saga", scoring="neg_log_loss", random_state=0, **options | {"tol": 1e-7, "max_iter": 5000})
+    assert ours.scores_.shape == (3, 3, 2)
+    same(ours, theirs, tol=1e-4)
+    for i, ratio in enumerate(ours.l1_ratios_):
+        train, _ = folds(y, 3)[1]
+        single = LogisticRegression(C=0.5, l1_ratio=ratio, tol=1e-9).fit(X[train], y[train])
+        np.testing.assert_allclose(ours.coefs_paths_[1, i, 1, :, :-1], single.coef_, atol=1e-5)
+
+
+def test_standardize_sees_the_training_rows_alone():
+    X, y = SETS["breast_cancer"]
+    model = LogisticRegressionCV(Cs=[0.1], cv=3, standardize=True, tol=1e-9).fit(X, y)
+    for fold, (train, test) in enumerate(folds(y, 3)):
+        single = LogisticRegression(C=0.1, standardize=True, tol=1e-9).fit(X[train], y[train])
+        assert model.scores_[fold, 0, 0] == pytest.approx(single.score(X[test], y[test]))
+        np.testing.assert_allclose(model.coefs_paths_[fold, 0, 0, :, :-1], single.coef_, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "form", [sparse.csr_array, sparse.csc_array, sparse.coo_array, np.float32, pd.DataFrame, np.ndarray.tolist]
+)
+@pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
+def test_forms_of_data(form, scoring):
+    X, y = STANDARD["iris"]
+    model = LogisticRegressionCV(Cs=CS, cv=3, tol=1e-9, scoring=scoring)
+    names = np.array(["a", "b", "c"])[y]
+    plain, other = clone(model).fit(X, names), model.fit(form(X), list(names))
+    np.testing.assert_allclose(other.scores_, plain.scores_, atol=1e-5)
+    assert np.array_equal(other.predict(form(X)), plain.predict(X))
+
+
+def test_parameters_and_pickle():
+    X, y = STANDARD["iris"]
+    model = LogisticRegressionCV(Cs=2, cv=3, n_jobs=-1, dual=False).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copy.predict_proba(X), model.predict_proba(X))
+    assert clone(model).get_params() == model.get_params()
+    assert np.array_equal(model.fit(X, y).coef_, copy.coef_)
+
+
+BAD = {
+    "Cs negative": ({"Cs": [1.0, -1.0]}, "Cs must be numbers > 0"),
+    "no Cs": ({"Cs": []}, "Cs must be"),
+    "Cs zero": ({"Cs": 0}, "Cs must be a whole number >= 1"),
+    "l1_ratios too large": ({"l1_ratios": [0.5, 2.0]}, "l1_ratio"),
+    "no l1_ratios": ({"l1_ratios": []}, "l1_ratios"),
+    "L1 and a solver without": ({"l1_ratios": [1.0], "solver": "lbfgs"}, "no L1 penalty"),
+    "refit a word": ({"refit": "yes"}, "refit must be one of"),
+    "scoring unknown": ({"scoring": "beauty"}, "beauty"),
+    "too many folds": ({"cv": 60}, "n_splits=60|fold"),
+    "a fold without a class": ({"cv": KFold(3)}, "no training rows of class"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_is_named(what):
+    X, y = STANDARD["iris"]
+    given, message = BAD[what]
+    with pytest.raises(ValueError, match=message):
+        LogisticRegressionCV(**given).fit(X, y)
