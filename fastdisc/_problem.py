@@ -7,7 +7,7 @@ import numpy as np
 from ._rows import strata
 from ._sweep import Penalized, Standardized
 
-PILOT = 8192  # rows that tell a column's spread well enough to scale by
+PILOT = 2048  # rows that tell a column's spread well enough to scale by
 
 
 class Problem:
@@ -22,17 +22,26 @@ class Problem:
         self.d = sweep.X.shape[1]
         self.mean, self.scale, self.sweep = np.zeros(self.d), np.ones(self.d), sweep
         if standardize or (rescale and not sweep.sparse):
-            some = sweep
-            if not standardize and sweep.rows > PILOT:
-                some = sweep.part(strata(sweep.rows, PILOT, np.random.default_rng(0)))
-            try:
-                self.mean, self.scale = some.moments()
-            except ValueError:
-                sweep.moments()  # names the cell by its place in all of X
-                raise
+            self.mean, self.scale = self._moments(sweep, standardize)
             if not (standardize or intercept):
                 self.scale, self.mean = np.hypot(self.mean, self.scale), np.zeros(self.d)
             self.sweep = Standardized(sweep, self.mean, self.scale)
+
+    def _moments(self, sweep, exact):
+        """Means and deviations of the columns, 1 for constant ones; on a sample unless they must be exact."""
+        some = sweep
+        if not exact and sweep.rows > PILOT:
+            some = sweep.part(strata(sweep.rows, PILOT, np.random.default_rng(0)))
+            some = some if some.total() else sweep
+        try:
+            mean, scale = some.moments()
+        except ValueError:
+            sweep.moments()  # names the cell by its place in all of X
+            raise
+        still = np.flatnonzero(scale == 0)
+        if len(still) and some is not sweep:  # a column that is rarely other than 0, say: all rows tell
+            mean[still], scale[still] = sweep.columns(still).moments()
+        return mean, np.where(scale > 0, scale, 1.0)
 
     def penalized(self, l2, sweep=None):
         """The objective with this much of an L2 penalty."""

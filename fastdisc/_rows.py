@@ -53,7 +53,7 @@ def _row_of_each(X):
 
 
 def moments(X, s):
-    """Weighted mean and standard deviation of the columns, in two passes; 1 for the deviation of a constant column."""
+    """Weighted mean and standard deviation of the columns, in two passes; a constant column deviates by exactly 0."""
     n, d = X.shape
     one = len(s) == 1
     total = float(n * s[0] if one else s.sum())
@@ -73,7 +73,7 @@ def moments(X, s):
             square += s[0] * np.einsum("ij,ij->j", apart, apart) if one else s[rows] @ apart**2
     deviation = np.sqrt(square / total)
     # A constant column whose mean is not exact leaves some rounding behind.
-    return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
+    return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 0.0)
 
 
 def norms(X, s, *, axis, mean=0.0, scale=1.0):

@@ -56,7 +56,6 @@ class Sweep:
         self.options = {"backend": backend, "n_threads": n_threads}
         self.kernels, self.n_threads = _config.kernels(backend), n_threads
         self.single = isinstance(X, np.ndarray) and X.dtype != np.float64  # products in float32, until somebody sharpens them
-        self._spread = None
 
     @property
     def rows(self):
@@ -101,17 +100,18 @@ class Sweep:
             **self.options,
         )
 
-    def sample(self, m, seed, likely=None):
+    def sample(self, m, seed, spread=False):
         """A sweep over about m rows drawn at random, weighted so that its sums are to be expected of all rows.
 
         A class of which the draw would have too few rows to learn from is drawn more densely. Weights are such that each class
-        keeps its total. `likely` (N,) makes rows more probable, in proportion.
+        keeps its total. With `spread`, rows far out are drawn more often.
         """
         rng, counts = np.random.default_rng(seed), self.counts
-        if likely is None:
+        if not spread:
             rows = strata(self.rows, int(m), rng)
             factors = np.ones(len(rows))
         else:
+            likely = 0.5 + 0.5 * self.spread
             p = np.minimum(1, m * likely / likely.sum())
             p = np.minimum(1, p * m / p.sum())
             rows = np.flatnonzero(rng.random(self.rows) < p)
@@ -159,12 +159,11 @@ class Sweep:
         """sum_t s x_j^2 of each column, (d,)."""
         return self.unit * norms(self.X, self.s, axis=0)
 
+    @cached_property
     def spread(self):
         """How far out each row lies: the mean square of its standardised features, (N,)."""
-        if self._spread is None:
-            mean, scale = self.moments()
-            self._spread = norms(self.X, np.ones(1), axis=1, mean=mean, scale=scale) / self.X.shape[1]
-        return self._spread
+        mean, scale = self.moments()
+        return norms(self.X, np.ones(1), axis=1, mean=mean, scale=np.where(scale > 0, scale, 1)) / self.X.shape[1]
 
     def total(self):
         """The weight of all rows."""
@@ -234,11 +233,10 @@ class Standardized:
         return Standardized(self.sweep.part(rows), self.mean, self.scale)
 
     def sample(self, m, seed, spread=False):
-        """As Sweep.sample, the rows standardised for good; with `spread`, rows far out are drawn more often."""
+        """As Sweep.sample, dense rows standardised for good."""
         if m >= self.rows and (self.sparse or self.rows * len(self.mean) > 4_000_000):
             return self
-        likely = 0.5 + 0.5 * self.sweep.spread() if spread else None
-        part = self.sweep.part(slice(None)) if m >= self.rows else self.sweep.sample(m, seed, likely)
+        part = self.sweep.part(slice(None)) if m >= self.rows else self.sweep.sample(m, seed, spread)
         if part.sparse:
             return Standardized(part, self.mean, self.scale)
         part.X = np.subtract(part.X, self.mean, out=part.X if m < self.rows and part.X.dtype == np.float64 else None)
@@ -253,6 +251,10 @@ class Standardized:
 
     def largest_score(self, V):
         return self.sweep.largest_score(self.raw(V))
+
+    def factors(self, W):
+        B, M = self.sweep.factors(self.raw(W))
+        return B, self._pull(self._pull(M).T)
 
     def total(self):
         return self.sweep.total()

@@ -156,9 +156,7 @@ def priors(values, classes, shares):
     if values is None:
         return shares
     if not shares.all():
-        raise ValueError(
-            f"priors: class {classes[shares.argmin()]!r} has no weight in the sample: its prior cannot change"
-        )
+        raise ValueError(f"priors: class {classes[shares.argmin()]!r} has no weight in the sample: its prior cannot change")
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (len(classes),):
         raise ValueError(f"priors.shape == {values.shape}, expected {(len(classes),)}: one for each class of {classes.tolist()}")

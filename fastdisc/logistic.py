@@ -296,7 +296,9 @@ class LogisticRegression(Posteriors, LinearClassifier):
         check_is_fitted(self)
         if getattr(self, "_certainty", None) is None:
             raise ValueError("summary() needs a maximum-likelihood fit of at most 2000 weights: fit with C=np.inf")
-        return _inference.Summary(**self._certainty, level=number(level, "level", low=0, open_low=True))
+        if number(level, "level", low=0, open_low=True) >= 1:
+            raise ValueError(f"level must be a number between 0 and 1, got {level!r}")
+        return _inference.Summary(**self._certainty, level=level)
 
     # --- the three steps of a fit ------------------------------------------------------------------------------------------
 

@@ -118,14 +118,17 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         choice(self.refit, "refit", (True, False))
         Cs = self._strengths()
         ratios = np.array([self._model(1.0, ratio).l1_ratio for ratio in np.atleast_1d(self.l1_ratios)])
+        if not len(ratios):
+            raise ValueError("l1_ratios has no value to try")
         model = self._model(1.0, 0.0)
         classes, sweep = model._validated(X, y, sample_weight, None)
+        weight = np.broadcast_to(_validate.sample_weight(sample_weight, sweep.rows), sweep.rows)  # without those of classes
         folds = list(check_cv(self.cv, y, classifier=True).split(np.zeros(sweep.rows), y))
         # 2. solve
         scores, paths, n_iter = [], [], []
         for number_of_fold, (train, test) in enumerate(folds):
             fold = self._fold(sweep, classes, train, f"fold {number_of_fold}")
-            held_out = Held(self, model, sweep, classes, X, y, test)
+            held_out = Held(self, model, sweep, classes, X, y, test, weight)
             found = [self._paths(fold, classes, Cs, ratio, held_out) for ratio in ratios]
             scores.append([[f[0] for f in path] for path in found])
             paths.append([[f[1] for f in path] for path in found])
@@ -197,11 +200,11 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
 class Held:
     """The rows held out of one fold, and how weights score on them."""
 
-    def __init__(self, owner, model, sweep, classes, X, y, test):
+    def __init__(self, owner, model, sweep, classes, X, y, test, weight):
         self.scorer = None if owner.scoring is None else get_scorer(owner.scoring)
         if self.scorer is None:
             s = np.zeros(sweep.rows)
-            s[test] = sweep.unit * (sweep.s[test] if len(sweep.s) > 1 else sweep.s)
+            s[test] = weight[test]
             self.sweep = Sweep(sweep.X, sweep.r, s, sweep.link, **sweep.options) if s.any() else None
         else:
             self.model, self.X, self.y = model, _safe_indexing(X, test), _safe_indexing(y, test)

@@ -138,12 +138,9 @@ def test_stochastic_steps_come_near(name, form):
     assert ours.n_iter_[0] == len(ours.history_["loss"]) == 100
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form, K", [*((form, 2) for form in FORMS), *((form, 3) for form in ("float64", "uint8", "csr"))])
 @pytest.mark.parametrize("solver", EXACT)
-@pytest.mark.parametrize("K", [2, 3])
 def test_types_and_layouts(solver, form, K):
-    if K == 3 and form in ("float32", "F order", "csr32"):
-        pytest.skip("two classes will do")
     X, y = first_digits(K)
     ours = LogisticRegression(solver=solver, C=1e-3, tol=1e-8).fit(FORMS[form](X), y)
     assert ours.converged_
@@ -235,7 +232,7 @@ def test_hard_problems_without(hard, solver):
 
 
 @pytest.mark.parametrize("hard", ["sorted_by_class", "rare_class", "rare_column", "far_out_rows"])
-@pytest.mark.parametrize("form", ["float32", "csr", "csr32"])
+@pytest.mark.parametrize("form", ["float32", "csr"])
 def test_hard_problems_in_other_forms(hard, form):
     X, y, rng = made()
     X, y = HARD[hard](np.where(np.abs(X) > 1, X, 0), y, rng)
@@ -268,8 +265,7 @@ def test_few_rows_with_a_weight():
 
 
 @pytest.mark.parametrize("solver", EXACT)
-@pytest.mark.parametrize("form", ["float64", "csr"])
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("form, K", [("float64", 2), ("float64", 3), ("csr", 2)])
 def test_more_columns_than_rows(solver, form, K):
     X, y, _ = made(40, 100, K)
     X = FORMS[form](X)
@@ -291,13 +287,13 @@ def test_wide_dense_data(K):
     "solver, form, ratio",
     [
         *(("newton", form, 0.0) for form in ("float64", "float32", "csr")),
-        *((solver, form, 0.0) for solver in ("newton-cg", "lbfgs", "sgd") for form in ("float64", "csr")),
-        *(("proximal", form, 1.0) for form in ("float64", "float32", "csr")),
+        *((solver, "float64", 0.0) for solver in ("newton-cg", "lbfgs", "sgd")),
+        *(("proximal", form, 1.0) for form in ("float64", "csr")),
     ],
 )
 @pytest.mark.filterwarnings("ignore:solver 'sgd' stopped")
 def test_threads_change_no_bit(solver, form, ratio):
-    X, y, _ = made(d=16)
+    X, y, _ = made(d=10)
     options = {"solver": solver, "C": 0.01, "l1_ratio": ratio, "max_iter": 2 if solver == "sgd" else None, "random_state": 0}
     one, *others = (LogisticRegression(n_threads=n, **options).fit(FORMS[form](X), y) for n in (1, 2, 3))
     for other in others:
@@ -306,7 +302,7 @@ def test_threads_change_no_bit(solver, form, ratio):
 
 
 @pytest.mark.parametrize("ratio", [0.3, 1.0])
-@pytest.mark.parametrize("C", [0.02, 0.5, 20.0])
+@pytest.mark.parametrize("C", [0.02, 5.0])
 @pytest.mark.parametrize("form", ["float64", "float32", "csr"])
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
 def test_conditions_of_an_elastic_net(name, form, C, ratio):

@@ -34,7 +34,8 @@ def full(H, shape, singular):
     """
     K, D = shape
     diagonal = np.diag(H).reshape(K, D).max(axis=0)
-    scale = np.tile(1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), K)  # 1
+    real = diagonal > 1e-28 * diagonal.max()  # below that is what rounding leaves of a constant column
+    scale = np.tile(1 / np.sqrt(np.where(real, diagonal, 1)), K)  # 1
     H = H * scale[:, None] * scale
     if K > 1 and singular:
         H.reshape(K, D, K, D)[:, range(D), :, range(D)] += 1 / K  # 2

@@ -97,6 +97,9 @@ class Model:
         """Take the Hessian at W from a sample of about that many rows."""
         part = objective.sample(rows, seed=rows) if rows < objective.rows else objective
         self.H, self.l2, self.rows = np.ascontiguousarray(part(W, 2).H), objective.l2, rows
+        if objective.singular and len(W) > 1:  # the intercepts' common shift changes nothing: see metric.full
+            D = W.shape[1]
+            self.H[::D, ::D] += np.diag(self.H)[::D].mean() / len(W)
         floor = 1e-8 * np.diag(self.H).max()
         self.H[np.diag_indices(len(self.H))] += np.where(np.diag(self.H) > floor, 1e-10 * np.diag(self.H), floor)
         return part
@@ -113,6 +116,25 @@ class Model:
         w, q = W.ravel().copy(), self.H @ W.ravel() - g.ravel()
         kernels.coordinate_descent(self.H, q, penalty.ravel(), w, 1e-14 * max(1e-300, float(np.abs(g).max()) ** 2), 1000)
         return w.reshape(W.shape)
+
+
+def settle(W, l1, l2):
+    """The same outputs at the least penalty: each column of W less a number c that makes sum_k l1 |w_k| + l2 w_k^2 / 2 least.
+
+    Softmax does not see c, and coordinate descent, one class at a time, creeps along it. The least is at 0, at a kink w_k, or
+    between two kinks where the slope is 0.
+    """
+    w, K = W[:, 1:], len(W)
+    kinks = np.sort(w, axis=0)
+    above = K - 2 * np.arange(K + 1)[:, None]  # kinks above c less those below
+    between = kinks.mean(axis=0) - np.where(l2 > 0, -l1 * above / np.where(l2 > 0, K * l2, 1), 0) if np.any(l2) else kinks[:0]
+    c = np.concatenate([np.zeros((1, w.shape[1])), kinks, between])  # (candidates, d)
+    left = w[None] - c[:, None]
+    costs = (l1 * np.abs(left) + l2 / 2 * left**2).sum(axis=1)
+    best = np.where(costs.min(axis=0) < costs[0] * (1 - 1e-12), costs.argmin(axis=0), 0)
+    W = W.copy()
+    W[:, 1:] -= np.take_along_axis(c, best[None], axis=0)
+    return W
 
 
 def descend(objective, W, penalty, model, *, goal, max_iter, trace, sums=None):
@@ -144,7 +166,8 @@ def descend(objective, W, penalty, model, *, goal, max_iter, trace, sums=None):
             if np.log(size / goal) / -np.log(rate) > 3 + 2 * hessian_cost(W.size) * rows / objective.rows:
                 model.draw(objective, W, rows)
                 sizes = [size]
-        p = model.minimise(kernels, W, sums.g, penalty) - W  # 1
+        V = model.minimise(kernels, W, sums.g, penalty)  # 1
+        p = (settle(V, penalty[:, 1:].max(axis=0), objective.l2) if objective.singular and len(W) > 1 else V) - W
         found = search(objective, W, p, sums, penalty)  # 2
         if found is None:
             if model.rows < objective.rows:
