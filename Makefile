@@ -26,6 +26,7 @@ bench: $(VENV)/ready $(VENV)/numba
 
 rivals: $(VENV)/rivals
 	$(BIN)/python bench/time_to_accuracy.py --json bench/results/time_to_accuracy.json
+	$(BIN)/python bench/table.py bench/results/time_to_accuracy.json --readme README.md
 
 clean:
 	rm -rf $(VENV) build fastdisc.egg-info fastdisc/_kernels/_cython/*.so fastdisc/_kernels/_cython/*.cpp

@@ -134,7 +134,8 @@ class Sweep:
     @cached_property
     def counts(self):
         """Rows of each class."""
-        return np.bincount(self.r)
+        K, step = int(self.r.max()) + 1, 1 << 16  # bincount copies what it counts to 64 bits
+        return sum(np.bincount(self.r[begin : begin + step], minlength=K) for begin in range(0, self.rows, step))
 
     @cached_property
     def mass(self):

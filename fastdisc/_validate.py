@@ -10,6 +10,8 @@ from scipy import sparse
 
 from ._kernels import CSR, DTYPES, NO_OFFSET
 
+SLICE = 1 << 16  # labels
+
 
 def features(estimator, X, *, reset):
     """X as an array or CSR that the kernels read in place; a copy only where the type or the format forces one."""
@@ -83,18 +85,27 @@ def labels(y, n_rows):
     return classes, codes
 
 
+def _count(y, low, high):
+    """Classes and codes of whole numbers from low to high; a slice at a time: 64-bit copies of all labels are large."""
+    codes, present = np.empty(len(y), np.int32), np.zeros(high - low + 1, bool)
+    for begin in range(0, len(y), SLICE):
+        part = np.subtract(y[begin : begin + SLICE], low, dtype=np.int64)
+        codes[begin : begin + SLICE] = part
+        present |= np.bincount(part, minlength=len(present)) > 0
+    classes = (np.flatnonzero(present) + low).astype(y.dtype)
+    if not present.all():
+        table = (np.cumsum(present) - 1).astype(np.int32)
+        for begin in range(0, len(y), SLICE):
+            codes[begin : begin + SLICE] = table[codes[begin : begin + SLICE]]
+    return classes, codes
+
+
 def _encode(y):
     """np.unique with inverse; whole numbers in a narrow range by counting, which is many times faster."""
     if y.dtype.kind in "iub":
         low, high = int(y.min()), int(y.max())
         if high - low <= 100_000 and high < 2**62:
-            offset = np.subtract(y, low, dtype=np.int64)
-            present = np.bincount(offset, minlength=high - low + 1) > 0
-            classes = (np.flatnonzero(present) + low).astype(y.dtype)
-            if present.all():
-                return classes, offset.astype(np.int32)
-            codes = (np.cumsum(present) - 1).astype(np.int32)
-            return classes, codes[offset]
+            return _count(y, low, high)
     try:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as problem:

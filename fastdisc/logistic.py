@@ -317,8 +317,9 @@ class LogisticRegression(Posteriors, LinearClassifier):
         reference = self._reference(classes)
         return Problem(sweep, intercept=self.fit_intercept, reference=reference, standardize=self.standardize, rescale=rescale)
 
-    def _solve(self, problem, W, C, trace=None, **more):
+    def _solve(self, problem, W, C, models=None):
         l1, l2, _ = self._strengths(C)
+        more = {}
         objective = problem.penalized(l2)
         name = ALIASES.get(self.solver, self.solver)
         name = choose(W.shape, objective.sparse, l1) if name == "auto" else name
@@ -331,10 +332,10 @@ class LogisticRegression(Posteriors, LinearClassifier):
             more["seed"] = int(check_random_state(self.random_state).randint(2**31))
         if name == "proximal":
             more["l1"] = problem.l1(l1)
-        else:
-            more.pop("model", None)
+        if models and name in models:
+            more["model"] = models[name]
         patience = None if self.early_stopping is False else 10 if self.early_stopping is True else self.early_stopping
-        trace = Trace(self.verbose, self.callback, patience) if trace is None else trace
+        trace = Trace(self.verbose, self.callback, patience)
         limit = limit if self.max_iter is None else self.max_iter
         result = solve(objective, W, tol=self.tol, max_iter=limit, trace=trace, **more)
         if len(W) > 1 and objective.singular and name != "gd":
@@ -344,9 +345,9 @@ class LogisticRegression(Posteriors, LinearClassifier):
     def _path(self, problem, n_classes, Cs):
         """(C, Result) for each C, the strongest penalty first, each started from the last."""
         W = np.zeros((self._link(n_classes)[1], problem.d + 1))
-        model = proximal.Model()
+        models = {"newton": newton.Model(), "proximal": proximal.Model()}
         for C in np.sort(Cs):
-            result, _ = self._solve(problem, W, C, model=model)
+            result, _ = self._solve(problem, W, C, models)
             W = result.W
             yield C, result
 

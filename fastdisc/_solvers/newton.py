@@ -8,6 +8,8 @@ quasi-Newton memory. A full Hessian costs D / 12 gradients, and is only summed w
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from . import metric, norm
@@ -18,11 +20,29 @@ ENOUGH = 40  # rows for each weight in the smallest sample
 STEP = 6  # from a sample to the next
 
 
+class Model:
+    """What one solution leaves to the next on the same data: a Hessian with its penalty, and the gradient's norm at 0."""
+
+    def __init__(self):
+        self.H, self.l2, self.start = None, 0.0, None
+
+    def keep(self, objective, H):
+        self.H, self.l2 = H, objective.l2
+
+    def metric(self, objective, shape):
+        """The metric of that Hessian, with the penalty that is in force now."""
+        K, D = shape
+        H = self.H.copy()
+        np.einsum("kjkj->kj", H.reshape(K, D, K, D))[:, 1:] += objective.l2 - self.l2
+        return metric.full(H, shape, objective.singular)
+
+
 def hessian_cost(unknowns):
     """What a row costs in a sweep for the Hessian, in rows of a sweep for the gradient."""
     return 1 + unknowns / 12
 
 
+@cache
 def schedule(rows, unknowns):
     """Sizes of the samples: from a few rows a weight to where a larger sample would cost more than the sweeps it saves."""
     cost = hessian_cost(unknowns)
@@ -35,10 +55,11 @@ def schedule(rows, unknowns):
     return [int(last / STEP**i) for i in range(count, -1, -1)]
 
 
-def solve(objective, W, *, tol, max_iter, trace):
+def solve(objective, W, *, tol, max_iter, trace, model=None):
     """Minimise a convex error by W <- W - t H^-1 g.
 
-    A start other than 0 is taken to be near: it goes to step 3, with the largest sample's Hessian.
+    A start other than 0 is taken to be near: it goes to step 3, with the largest sample's Hessian, or with that of `model`, which
+    an earlier solution on the same data left.
 
     1. on each sample, Newton until its optimum is nearer than that of the next sample is likely to be
     2. if the full gradient is far from what the sample led to expect, some rows lie far out: draw those first, and start again
@@ -50,11 +71,12 @@ def solve(objective, W, *, tol, max_iter, trace):
     if len(W) > 1 and objective.singular:
         W = W - W.mean(axis=0)  # changes no softmax output, and the penalty only falls; see metric.full
     sizes, begin, draw = schedule(objective.rows, W.size), W, {}
-    W, start, base, sums, excess = (warm if W.any() else climb)(objective, W, sizes, trace, draw)
+    model = Model() if model is None else model
+    W, base, sums, excess = (warm if W.any() else climb)(objective, W, sizes, trace, draw, model)
     if sizes[-1] < objective.rows and excess > 30:  # 2
         trace.say("newton", f"rows far out: {excess:.0f} times the gradient that was expected")
         draw = {"spread": True}
-        W, start, base, sums, _ = climb(objective, begin, sizes, trace, draw)
+        W, base, sums, _ = climb(objective, begin, sizes, trace, draw, model)
     m = sizes[-1]
 
     def refresh(W, sweeps):  # 3
@@ -66,29 +88,32 @@ def solve(objective, W, *, tol, max_iter, trace):
         m = size
         part = objective if m == objective.rows else objective.sample(m, seed=m, **draw)
         trace.say("newton", f"Hessian of {part.rows:,} rows")
-        return metric.full(part(W, 2).H, W.shape, objective.singular)
+        model.keep(objective, part(W, 2).H)
+        return model.metric(objective, W.shape)
 
-    options = {"tol": tol, "max_iter": max_iter, "trace": trace, "start": start}
+    options = {"tol": tol, "max_iter": max_iter, "trace": trace, "start": model.start}
     return finish(objective, W, base, sums=sums, refresh=refresh, name="newton", **options)
 
 
-def warm(objective, W, sizes, trace, draw):
+def warm(objective, W, sizes, trace, draw, model):
     """What `climb` returns, without a step."""
-    part = objective.sample(sizes[-1], seed=len(sizes) - 1, **draw)
-    base = metric.full(part(W, 2).H, W.shape, objective.singular)
-    return W, norm(part(np.zeros_like(W)).g), base, objective(W), 0.0
+    if model.H is None:
+        part = objective.sample(sizes[-1], seed=len(sizes) - 1, **draw)
+        model.keep(objective, part(W, 2).H)
+        model.start = norm(part(np.zeros_like(W)).g)
+    return W, model.metric(objective, W.shape), objective(W), 0.0
 
 
-def climb(objective, W, sizes, trace, draw):
-    """Newton from 0 on one sample after the other: W, the gradient's norm at 0, the last metric, all rows' sums, their surprise.
+def climb(objective, W, sizes, trace, draw, model):
+    """Newton from 0 on one sample after the other: W, the last metric, sums over all rows, and their surprise.
 
     The surprise is the squared size of the full gradient, in the last metric, over what is to be expected of that sample.
     """
-    start = None
     for level, m in enumerate(sizes):
         part = objective.sample(m, seed=level, **draw)
         sums, steps = part(W, 2), 0
-        start = norm(sums.g) if start is None else start
+        if level == 0:
+            model.start = norm(sums.g)
         while True:
             base = metric.full(sums.H, W.shape, objective.singular)
             p = -base(sums.g)
@@ -107,5 +132,6 @@ def climb(objective, W, sizes, trace, draw):
             W, sums, steps = W + p, trial, steps + 1
         trace.say("newton", f"{part.rows:>9,} rows: {steps} steps, loss {sums.loss:.6g}")
     expected = W.size / m * abs(sums.loss) + np.finfo(float).tiny
+    model.keep(objective, sums.H)
     sums = objective(W)
-    return W, start, base, sums, float(np.vdot(sums.g, base(sums.g))) / expected
+    return W, base, sums, float(np.vdot(sums.g, base(sums.g))) / expected

@@ -302,6 +302,7 @@ cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* ou
     cdef double* more = Z + K * B
     cdef double* buffer = more + 4 * B
     cdef const double* x
+    cdef double u, v
     while lo < hi:
         m = min(B, hi - lo)
         x = fetch(&job.plan, lo, m, buffer, &ld)
@@ -310,7 +311,12 @@ cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* ou
             check[0] += spoiled(Z + k * B, m)
         if job.link == LOGISTIC:
             for i in range(m):
-                out[2 * (lo + i)], out[2 * (lo + i) + 1] = sigmoid(-Z[i]), sigmoid(Z[i])
+                u = exp_(-Z[i] if Z[i] > 0 else Z[i])
+                v = 1 / (1 + u)
+                more[i] = u * v if Z[i] > 0 else v
+                Z[i] = v if Z[i] > 0 else u * v
+            for i in range(m):
+                out[2 * (lo + i)], out[2 * (lo + i) + 1] = more[i], Z[i]
             lo += m
             continue
         if job.link == SOFTMAX:

@@ -84,12 +84,6 @@ cdef inline real log_(real x) noexcept nogil:
                 + log1p_ratio((m - 1) / (m + 1)))
 
 
-cdef inline real sigmoid(real z) noexcept nogil:
-    """sigmoid(z) = 1 / (1 + exp(-z))   (10.15)"""
-    cdef real u = exp_(-z if z > 0 else z)
-    return (1 if z > 0 else u) / (1 + u)
-
-
 cdef void link_logistic(real* Z, const int32_t* r, const real* s, Py_ssize_t m, real* loss, real* wrong) noexcept nogil:
     """z -> e = s (y - r), with s times the cross-entropy (10.23)"""
     cdef Py_ssize_t i
