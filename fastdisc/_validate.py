@@ -54,15 +54,21 @@ def _check_structure(X):
         raise ValueError(f"X is not a valid CSR matrix: a column index is outside 0 to {X.shape[1] - 1}")
 
 
-def labels(y, n_rows):
-    """The sorted classes, and the (N,) int32 code of each row's class."""
+def _column(y, n_rows):
+    """y as one label for each row of X."""
     from sklearn.utils import column_or_1d
 
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
     y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)}")
+    return y
+
+
+def labels(y, n_rows):
+    """The sorted classes, and the (N,) int32 code of each row's class."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = _column(y, n_rows)
     if y.dtype == object and all(isinstance(name, Number) for name in y):
         y = np.array(y.tolist())
     if y.dtype.kind == "f":
@@ -135,11 +141,7 @@ def sample_weight(weight, n_rows):
 
 def codes(y, classes, n_rows):
     """The (N,) int32 code of each row's class, where the classes are known."""
-    from sklearn.utils import column_or_1d
-
-    y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)}")
+    y = _column(y, n_rows)
     r = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     strange = classes[r] != y
     if strange.any():

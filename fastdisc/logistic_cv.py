@@ -178,8 +178,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
 
     def _fold(self, sweep, classes, train, name):
         """The sweep with weight on the training rows alone."""
-        s = np.zeros(sweep.rows)
-        s[train] = sweep.unit * (sweep.s[train] if len(sweep.s) > 1 else sweep.s)
+        s = only(train, sweep.unit * np.broadcast_to(sweep.s, sweep.rows))
         missing = classes[np.bincount(sweep.r, s, len(classes)) == 0]
         if len(missing):
             raise ValueError(f"{name} has no training rows of class {missing[0]!r}: take fewer folds, or stratified ones")
@@ -197,14 +196,20 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         return [found[C] for C in Cs]
 
 
+def only(rows, weight):
+    """The weights of some rows; 0 for all others."""
+    s = np.zeros(len(weight))
+    s[rows] = weight[rows]
+    return s
+
+
 class Held:
     """The rows held out of one fold, and how weights score on them."""
 
     def __init__(self, owner, model, sweep, classes, X, y, test, weight):
         self.scorer = None if owner.scoring is None else get_scorer(owner.scoring)
         if self.scorer is None:
-            s = np.zeros(sweep.rows)
-            s[test] = weight[test]
+            s = only(test, weight)
             self.sweep = Sweep(sweep.X, sweep.r, s, sweep.link, **sweep.options) if s.any() else None
         else:
             self.model, self.X, self.y = model, _safe_indexing(X, test), _safe_indexing(y, test)
