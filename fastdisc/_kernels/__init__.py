@@ -142,9 +142,9 @@ def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stor
     n, d = shape
     width = d if stored is None else stored // n
     # One weight row: a block in L1 is read twice at no cost. More of them: longer blocks, which spread the work on G.
-    # A Hessian needs a scaled copy of the block beside it.
+    # A Hessian needs a scaled copy of the block beside it, and many rows for sums that stay in registers.
     rows = (L1 // max(1, order) if K == 1 or order == 2 else L2) // max(1, width * itemsize)
-    block = min(256, max(16, rows // 16 * 16))
+    block = min(256, max(48 if order == 2 else 32, rows // 16 * 16))
     size = K * (d + 1) + (K * (K + 1) // 2 * (d + 1) ** 2 if order == 2 else 0)
     worth = n // (ROWS_HESSIAN if order == 2 else ROWS) if stored is None else stored * K // (16 * size)
     chunks = max(1, min(CHUNKS, max(4, worth), max(2, MEMORY // (8 * size)), -(-n // block)))

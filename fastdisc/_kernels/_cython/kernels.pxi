@@ -90,7 +90,7 @@ cdef struct Job:
 cdef Py_ssize_t workspace(const Job* job) noexcept nogil:
     """Numbers of a thread's buffers, as sweep_chunk lays them out."""
     cdef Py_ssize_t b = job.plan.block, K = job.plan.K, pairs = 2 if job.order == 2 else 0
-    return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.D) + room(&job.plan) + 3 * K + 64
+    return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.D) + room(&job.plan) + 3 * K + 64 + TALLY
 
 
 cdef inline void take_rows(const Job* job, Py_ssize_t lo, Py_ssize_t m, real* s, real* Z) noexcept nogil:
@@ -113,9 +113,8 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
     cdef double* P = Y + K * B                                    # (B, D) rows, padded
     cdef double* Q = P + (B * D if job.order == 2 else 0)       # (B, D) the same times c
     cdef real* s = <real*>(Q + (B * D if job.order == 2 else 0))
-    cdef real* loss = s + B
-    cdef real* wrong = loss + B
-    cdef real* Z = wrong + B                                      # (K, B) scores, then errors
+    cdef real* tally = s + B                                      # of losses and mistakes
+    cdef real* Z = tally + TALLY                                  # (K, B) scores, then errors
     cdef real* more = Z + K * B                                   # (4, B) of the softmax
     cdef real* w0 = more + 4 * B
     cdef real* G = w0 + (K + 7) // 8 * 8                          # sums of a block where products are float32
@@ -123,8 +122,12 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
     cdef double* g = out + 2 + K
     cdef double* H = g + size
     cdef const real* x
+    cdef bint equal = not job.step and job.link == LOGISTIC       # the tally leaves the weight out
+    cdef double unit = job.s[0] if equal else 1
+    cdef Py_ssize_t due = lo + PERIOD * LANES
     if real is double:
         G = g
+    memset(tally, 0, TALLY * sizeof(real))
     for k in range(K):
         w0[k] = <real>job.w0[k]
     for i in range(B):
@@ -135,11 +138,12 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
         score(&job.plan, lo, m, x, ld, <const real*>job.W, w0, Z)
         take_rows(job, lo, m, s, Z)
         if job.link == LOGISTIC:
-            link_logistic(Z, job.r + lo, s, m, loss, wrong)
+            link_logistic(Z, job.r + lo, s, equal, m, tally)
         else:
-            link_softmax(Z, B, K, job.r + lo, s, m, loss, wrong, Y if job.order == 2 else NULL, more)
-        out[0] += sum(loss, m)
-        out[1] += sum(wrong, m)
+            link_softmax(Z, B, K, job.r + lo, s, m, tally, Y if job.order == 2 else NULL, more)
+        if lo >= due:
+            settle(tally, unit, out)
+            due = lo + PERIOD * LANES
         if job.order:
             for k in range(K):
                 out[2 + k] += sum(Z + k * B, m)
@@ -152,6 +156,7 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
             if real is double:
                 hessian(job, lo, m, x, ld, s, Z, Y, c, P, Q, H)
         lo += m
+    settle(tally, unit, out)
 
 
 cdef void hessian(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* x, Py_ssize_t ld, const double* s, const double* E,
@@ -181,6 +186,8 @@ def sweep(X, int link, r, s, o, W, int order, grid, int n_threads):
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size, pairs
     job.plan = make_plan(X, K, block, order < 2 and grid[2])
+    if order == 2:
+        job.plan.block, job.plan.reach = block, NONE   # `gram` wants long blocks, and calls the next one itself
     job.link, job.order = link, order
     cdef const int32_t[::1] r_ = r
     cdef const double[::1] s_ = s
