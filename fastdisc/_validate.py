@@ -15,7 +15,10 @@ SLICE = 1 << 16  # labels
 
 def features(estimator, X, *, reset):
     """X as an array or CSR that the kernels read in place; a copy only where the type or the format forces one."""
-    if not reset and _is_plain(X, estimator):
+    if _is_plain(X) and (reset or _is_known(X, estimator)):
+        if reset:
+            estimator.n_features_in_ = X.shape[1]
+            vars(estimator).pop("feature_names_in_", None)
         return X
     from sklearn.utils.validation import validate_data
 
@@ -32,17 +35,14 @@ def features(estimator, X, *, reset):
     return CSR(np.ascontiguousarray(data), indices, indptr, X.shape[1])
 
 
-def _is_plain(X, estimator):
+def _is_plain(X):
     """Whether X is what the kernels read, beyond doubt: scikit-learn's checks take ten times as long as scoring one row."""
-    return (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and X.dtype in DTYPES
-        and X.shape[0] > 0
-        and X.shape[1] == getattr(estimator, "n_features_in_", None)
-        and X.flags.aligned
-        and not hasattr(estimator, "feature_names_in_")
-    )
+    return type(X) is np.ndarray and X.ndim == 2 and X.dtype in DTYPES and X.size > 0 and X.flags.aligned
+
+
+def _is_known(X, estimator):
+    """Whether X has the columns that the estimator was fitted with, and nobody named those."""
+    return X.shape[1] == getattr(estimator, "n_features_in_", None) and not hasattr(estimator, "feature_names_in_")
 
 
 def _check_structure(X):
@@ -58,7 +58,7 @@ def _column(y, n_rows):
     """y as one label for each row of X."""
     from sklearn.utils import column_or_1d
 
-    y = column_or_1d(y, warn=True)
+    y = y if type(y) is np.ndarray and y.ndim == 1 else column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)}")
     return y
