@@ -21,6 +21,9 @@ from ._rows import moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
 
 
+FAR = 30.0  # spreads of a column between its mean and 0: beyond, moving a Hessian to the mean takes more than 3 of its 16 digits
+
+
 class Sums(NamedTuple):
     """What a sweep returns. Sums over parts of the rows add up to the sum over all."""
 
@@ -189,7 +192,7 @@ class Sweep:
     def largest_score(self, V):
         """max |v'x + v_0| over rows and classes."""
         with _config.threads(self.n_threads, _work(self.X, len(V), 1)) as n:
-            Z, _ = self.kernels.outputs(self.X, Link.IDENTITY, V, _grid(self.X, len(V), 2), n)
+            Z, _ = self.kernels.outputs(self.X, Link.IDENTITY, V, _grid(self.X, len(V), 1, single=False), n)
         return float(np.abs(Z).max())
 
 
@@ -234,11 +237,12 @@ class Standardized:
         return Standardized(self.sweep.part(rows), self.mean, self.scale)
 
     def sample(self, m, seed, spread=False):
-        """As Sweep.sample, dense rows standardised for good."""
-        if m >= self.rows and (self.sparse or self.rows * len(self.mean) > 4_000_000):
+        """As Sweep.sample; dense rows are standardised for good where the raw ones would cost a Hessian its digits."""
+        far = bool((np.abs(self.mean) > FAR * self.scale).any())
+        if m >= self.rows and (not far or self.sparse or self.rows * len(self.mean) > 4_000_000):
             return self
         part = self.sweep.part(slice(None)) if m >= self.rows else self.sweep.sample(m, seed, spread)
-        if part.sparse:
+        if part.sparse or not far:
             return Standardized(part, self.mean, self.scale)
         part.X = np.subtract(part.X, self.mean, out=part.X if m < self.rows and part.X.dtype == np.float64 else None)
         part.X /= self.scale
@@ -333,7 +337,7 @@ class Penalized:
 def outputs(X, link, W, *, backend=None, n_threads=None):
     """Scores or outputs of a linear model, (N, K)."""
     with _config.threads(n_threads, _work(X, len(W), 1)) as n:
-        Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _grid(X, len(W), 2), n)
+        Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _grid(X, len(W), 1, single=False), n)
     if not finite:
         check_finite(X)
         raise_too_large(X)

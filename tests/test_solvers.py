@@ -215,7 +215,7 @@ HARD = {
 def test_hard_problems_with_samples(hard, C, K):
     X, y, rng = made(K=K)
     X, y = HARD[hard](X, y, rng)
-    assert newton.schedule(ROWS, (X.shape[1] + 1) * (1 if K == 2 else K))[-1] < ROWS / 2  # samples are drawn
+    assert newton.schedule(ROWS, (X.shape[1] + 1) * (1 if K == 2 else K), X.shape[1] + 1)[-1] < ROWS / 2  # samples are drawn
     model = LogisticRegression(C=C, solver="newton").fit(X, y)
     assert model.converged_ and model.gradient_norm_ <= 1e-6
     assert broken(model, X, y, C) <= 2e-6

@@ -18,6 +18,7 @@ from .lbfgs import finish, search
 LARGEST = 20_000  # unknowns: 3 GB of Hessian
 ENOUGH = 40  # rows for each weight in the smallest sample
 STEP = 6  # from a sample to the next
+CELLS = 4_000_000  # of the largest sample, unless that is all rows: 32 MB
 
 
 class Model:
@@ -43,14 +44,14 @@ def hessian_cost(unknowns):
 
 
 @cache
-def schedule(rows, unknowns):
-    """Sizes of the samples: from a few rows a weight to where a larger sample would cost more than the sweeps it saves."""
+def schedule(rows, unknowns, columns):
+    """Sizes of the samples: from a few rows a weight to where a larger one would cost more than the sweeps it saves."""
     cost = hessian_cost(unknowns)
     sizes = np.geomspace(ENOUGH * unknowns, rows, 25) if ENOUGH * unknowns < rows else np.array([rows])
     sweeps = np.log(1e-10) / np.log(np.minimum(4 * unknowns / sizes, 0.5))
     last = sizes[np.argmin(2 * cost * sizes + rows * sweeps)]
-    last = rows if last > rows / 2 else int(last)
     first = max(ENOUGH * unknowns, 500)
+    last = rows if last > rows / 2 else int(min(last, max(first, CELLS / columns)))
     count = int(np.log(last / first) / np.log(STEP)) if last > first else 0
     return [int(last / STEP**i) for i in range(count, -1, -1)]
 
@@ -70,7 +71,7 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
         raise ValueError(f"Newton's method would need a matrix of {W.size:,} x {W.size:,} numbers: take solver='lbfgs'")
     if len(W) > 1 and objective.singular:
         W = W - W.mean(axis=0)  # changes no softmax output, and the penalty only falls; see metric.full
-    sizes, begin, draw = schedule(objective.rows, W.size), W, {}
+    sizes, begin, draw = schedule(objective.rows, W.size, W.shape[1]), W, {}
     model = Model() if model is None else model
     W, base, sums, excess = (warm if W.any() else climb)(objective, W, sizes, trace, draw, model)
     if sizes[-1] < objective.rows and excess > 30:  # 2

@@ -148,7 +148,7 @@ def descend(objective, W, penalty, model, *, goal, max_iter, trace, sums=None):
     kernels = kernels_of(objective)
     sums = objective(W) if sums is None else sums
     if model.H is None:
-        rows = schedule(objective.rows, W.size)[-1]
+        rows = schedule(objective.rows, W.size, W.shape[1])[-1]
         part = model.draw(objective, W, rows)
         if rows < objective.rows and not W[:, 1:].any():
             # The sample's own solution is a better start than 0, and costs little.

@@ -187,7 +187,7 @@ def sweep(X, int link, r, s, o, W, int order, grid, int n_threads):
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size, pairs
     job.plan = make_plan(X, K, block, order < 2 and grid[2])
     if order == 2:
-        job.plan.block, job.plan.reach = block, NONE   # `gram` wants long blocks, and calls the next one itself
+        job.plan.block, job.plan.reach = block, ONCE   # `gram` wants long blocks, and calls the next one itself
     job.link, job.order = link, order
     cdef const int32_t[::1] r_ = r
     cdef const double[::1] s_ = s
@@ -342,6 +342,8 @@ def outputs(X, int link, W, grid, int n_threads):
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c
     job.plan = make_plan(X, K, block, False)   # a score is wanted for its own sake: float64 whatever X is
+    if job.plan.reach == SHORT:
+        job.plan.block, job.plan.reach = block, ONCE
     job.link, job.order, job.D = link, 0, 0
     n = job.plan.rows.n
     laid = lay_out(&job.plan, W)

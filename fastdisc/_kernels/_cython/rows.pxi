@@ -34,7 +34,7 @@ cdef enum Kind:
 # the memory's own read-ahead follows one stream best (1M x 100: 1.3 times the time of reading, not 1.8); of long ones it follows
 # four.
 cdef enum Reach:
-    NONE
+    ONCE
     SHORT
     MIDDLING
     LONG
