@@ -59,6 +59,7 @@ class Sweep:
         self.options = {"backend": backend, "n_threads": n_threads}
         self.kernels, self.n_threads = _config.kernels(backend), n_threads
         self.single = isinstance(X, np.ndarray) and X.dtype != np.float64  # products in float32, until somebody sharpens them
+        self.last = None  # weights, precision and sums of the last call
 
     @property
     def rows(self):
@@ -69,6 +70,15 @@ class Sweep:
         return isinstance(self.X, CSR)
 
     def __call__(self, W, order=1) -> Sums:
+        # Where one solution ends the next on a path begins, and only the penalty has changed.
+        if order < 2 and self.last and self.last[1] == self.single and np.array_equal(W, self.last[0]):
+            loss, errors, g, H = self.last[2]
+        else:
+            loss, errors, g, H = self._sums(W, order)
+            self.last = (W.copy(), self.single, (loss, errors, g, None)) if order else None
+        return Sums(self.unit * loss, self.unit * errors, self.unit * g, None if H is None else self.unit * H)
+
+    def _sums(self, W, order):
         with _config.threads(self.n_threads, _work(self.X, len(W), order)) as n:
             loss, errors, g, H = self.kernels.sweep(
                 self.X, self.link, self.r, self.s, self.offset, W, order, _grid(self.X, len(W), order, self.single), n
@@ -77,7 +87,7 @@ class Sweep:
             check_finite(self.X)
             if np.abs(W).max() <= 1:  # else the weights may have run away, and the solver knows what to do
                 raise_too_large(self.X)
-        return Sums(self.unit * loss, self.unit * errors, self.unit * g, None if H is None else self.unit * H)
+        return loss, errors, g, H
 
     def sharpen(self):
         """From now on, products in float64; False if they were so before."""

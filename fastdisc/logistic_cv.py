@@ -9,11 +9,14 @@ from sklearn.utils import _safe_indexing
 
 from . import _validate
 from ._base import LinearClassifier, Posteriors, choice, number
-from ._sweep import Sweep
+from ._kernels import Link
+from ._rows import take_rows
+from ._sweep import Sweep, outputs
 from .logistic import LogisticRegression
 
 # Parameters that are handed on.
 SHARED = ("fit_intercept", "class_weight", "tol", "max_iter", "solver", "standardize", "random_state", "backend", "n_threads")
+SLICE = 1 << 21  # numbers that are held at a time when rows held out are scored
 
 
 class LogisticRegressionCV(Posteriors, LinearClassifier):
@@ -30,7 +33,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
     cv : int, splitter or None, default=None
         As in scikit-learn; None for 5 stratified folds.
     scoring : str, callable or None, default=None
-        As in scikit-learn; None for accuracy, which a sweep counts without forming predictions.
+        As in scikit-learn; None for accuracy, counted for all C in one pass.
     refit : bool, default=True
         Fit all rows with the best values; else the folds' weights there are averaged.
     fit_intercept, class_weight, tol, max_iter, solver, standardize, random_state, verbose, backend, n_threads
@@ -161,18 +164,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
 
     def _model(self, C, ratio):
         """A LogisticRegression with this one's parameters, checked."""
-        names = (
-            "fit_intercept",
-            "class_weight",
-            "tol",
-            "max_iter",
-            "solver",
-            "standardize",
-            "random_state",
-            "backend",
-            "n_threads",
-        )
-        model = LogisticRegression(C=C, l1_ratio=ratio, **{name: getattr(self, name) for name in names})
+        model = LogisticRegression(C=C, l1_ratio=ratio, **{name: getattr(self, name) for name in SHARED})
         model._check_parameters()
         return model
 
@@ -190,10 +182,10 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         problem = model._problem(fold, classes)
         found = {}
         for C, result in model._path(problem, len(classes), Cs):
-            V = problem.outward(result.W)
-            found[C] = held_out.score(V), V, result.n_iter
+            found[C] = problem.outward(result.W), result.n_iter
             model._warn(result, f"{self.solver} at C={C:g}")
-        return [found[C] for C in Cs]
+        scores = held_out.scores(np.array([found[C][0] for C in Cs]))
+        return [(score, *found[C]) for score, C in zip(scores, Cs, strict=True)]
 
 
 def only(rows, weight):
@@ -208,16 +200,32 @@ class Held:
 
     def __init__(self, owner, model, sweep, classes, X, y, test, weight):
         self.scorer = None if owner.scoring is None else get_scorer(owner.scoring)
+        self.sweep, self.model = sweep, model
         if self.scorer is None:
-            s = only(test, weight)
-            self.sweep = Sweep(sweep.X, sweep.r, s, sweep.link, **sweep.options) if s.any() else None
+            self.rows = np.arange(sweep.rows)[test]
+            self.rows = self.rows[weight[self.rows] > 0]
+            self.weight = weight[self.rows]
         else:
-            self.model, self.X, self.y = model, _safe_indexing(X, test), _safe_indexing(y, test)
+            self.X, self.y = _safe_indexing(X, test), _safe_indexing(y, test)
             model.classes_ = classes
 
-    def score(self, V):
-        """Accuracy, or what the scorer says."""
+    def scores(self, V):
+        """Accuracy, or what the scorer says, of each of the weights (n, K, d+1)."""
         if self.scorer is None:
-            return 1 - self.sweep(V, 0).errors / self.sweep.total() if self.sweep else np.nan
-        self.model.coef_, self.model.intercept_ = V[:, 1:], V[:, 0]
-        return float(self.scorer(self.model, self.X, self.y))
+            return self.accuracies(V)
+        found = []
+        for weights in V:
+            self.model.coef_, self.model.intercept_ = weights[:, 1:], weights[:, 0]
+            found.append(float(self.scorer(self.model, self.X, self.y)))
+        return found
+
+    def accuracies(self, V):
+        """The share of the weight that is classified rightly: all weights in one pass, a slice of the rows at a time."""
+        n, K, D = V.shape
+        right, step = np.zeros(n), max(1, SLICE // (D + n * K))
+        for begin in range(0, len(self.rows), step):
+            rows = self.rows[begin : begin + step]
+            Z = outputs(take_rows(self.sweep.X, rows), Link.IDENTITY, V.reshape(n * K, D), **self.sweep.options)
+            chosen = Z > 0 if K == 1 else Z.reshape(len(rows), n, K).argmax(axis=2)
+            right += self.weight[begin : begin + step] @ (chosen == self.sweep.r[rows, None])
+        return right / self.weight.sum() if len(self.rows) else np.full(n, np.nan)
