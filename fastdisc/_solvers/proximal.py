@@ -28,10 +28,10 @@ def solve(objective, W, *, l1, tol, max_iter, trace, model=None):
     penalty = np.zeros(W.shape)
     penalty[:, 1:] = l1
     penalty[objective.held(W.shape)] = 0
-    start = start_norm(objective, W)
     whole = W.size <= WHOLE
     model = Model() if model is None else model
     model.adapt(objective, W.shape)
+    start = model.start
     n_iter = 0
     while True:
         sums = objective(W)  # 1
@@ -80,13 +80,14 @@ def working_set(gap, W, least=100):
 
 
 class Model:
-    """The Hessian of the quadratic model, and the rows that it comes from."""
+    """The Hessian of the quadratic model, and the rows that it comes from; the gradient's norm at W = 0."""
 
     def __init__(self):
-        self.H, self.l2, self.rows, self.steps = None, 0.0, 0, 0
+        self.H, self.l2, self.rows, self.steps, self.start = None, 0.0, 0, 0, None
 
     def adapt(self, objective, shape):
         """Another L2 penalty than the one that the Hessian has in it."""
+        self.start = start_norm(objective, np.zeros(shape)) if self.start is None else self.start
         if self.H is not None:
             change = np.zeros(shape)
             change[:, 1:] = objective.l2 - self.l2
