@@ -11,6 +11,8 @@ cdef extern from "tiles.h" namespace "tiles" nogil:
     void axpy[T](const T* x, T a, Py_ssize_t d, T* w)
     void dot4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, Py_ssize_t d, T* z)
     void dot4x2[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, const T* u, Py_ssize_t d, T* zw, T* zu)
+    void ask[T](const T* p, Py_ssize_t n)
+    void add[T](T a, const T* x, Py_ssize_t n, T* y)
     void ask2[T](const T* row, Py_ssize_t ld, Py_ssize_t d)
     void axpy4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* e, Py_ssize_t d, T* g, const T* next)
     void outer[T](const T* x, Py_ssize_t ld, Py_ssize_t m, Py_ssize_t d, const T* e, Py_ssize_t lde, Py_ssize_t K, T* g, Py_ssize_t ldg)
@@ -18,6 +20,7 @@ cdef extern from "tiles.h" namespace "tiles" nogil:
 
 cdef enum:
     PANEL = 256   # columns
+    SOON = 8      # stored values of CSR between asking for a column's weights and using them
 
 ctypedef fused real:
     float
@@ -197,7 +200,7 @@ cdef void score_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double*
     cdef bint wide = plan.rows.wide, single = plan.rows.kind == F32
     cdef const void* columns = plan.rows.indices
     cdef const char* values = plan.rows.data
-    cdef const double* w
+    cdef Py_ssize_t last = at(plan.rows.indptr, wide, plan.rows.n) - 1
     cdef double v
     for i in range(m):
         t, end = at(plan.rows.indptr, wide, lo + i), at(plan.rows.indptr, wide, lo + i + 1)
@@ -209,10 +212,8 @@ cdef void score_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double*
             continue
         memset(z, 0, K * sizeof(double))
         for t in range(t, end):
-            v = value(values, single, t)
-            w = W + at(columns, wide, t) * K
-            for k in range(K):
-                z[k] += v * w[k]
+            ask(W + at(columns, wide, min(t + SOON, last)) * K, K)
+            add(value(values, single, t), W + at(columns, wide, t) * K, K, z)
         for k in range(K):
             Z[k * ldz + i] += z[k]
 
@@ -222,17 +223,14 @@ cdef void accumulate_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const do
     cdef bint wide = plan.rows.wide, single = plan.rows.kind == F32
     cdef const void* columns = plan.rows.indices
     cdef const char* values = plan.rows.data
-    cdef double* g
-    cdef double v
+    cdef Py_ssize_t last = at(plan.rows.indptr, wide, plan.rows.n) - 1
     for i in range(m):
         t, end = at(plan.rows.indptr, wide, lo + i), at(plan.rows.indptr, wide, lo + i + 1)
         for k in range(K):
             e[k] = E[k * lde + i]
         for t in range(t, end):
-            v = value(values, single, t)
-            g = G + at(columns, wide, t) * K
-            for k in range(K):
-                g[k] += v * e[k]
+            ask(G + at(columns, wide, min(t + SOON, last)) * K, K)
+            add(value(values, single, t), <const double*>e, K, G + at(columns, wide, t) * K)
 
 
 cdef void gram_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double* c, double* H) noexcept nogil:
