@@ -215,8 +215,8 @@ def sweep(X, int link, r, s, o, W, int order, grid, int n_threads):
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size, pairs
     job.plan = make_plan(X, K, block, order < 2 and grid[2])
-    if order == 2:
-        job.plan.block, job.plan.reach = block, ONCE   # `gram` wants long blocks, and calls the next one itself
+    if order < 2:   # for a Hessian `gram` wants long blocks, and calls the next one itself
+        call_ahead(&job.plan)
     job.link, job.order = link, order
     cdef const int32_t[::1] r_ = r
     cdef const double[::1] s_ = s
@@ -289,6 +289,7 @@ def product(X, int link, s, o, W, V, grid, int n_threads):
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size
     job.plan = make_plan(X, K, block, grid[2])
+    call_ahead(&job.plan)
     job.link, job.order, job.D = link, 1, 0
     cdef const double[::1] s_ = s
     cdef const double[:, ::1] o_ = o
@@ -369,8 +370,6 @@ def outputs(X, int link, W, grid, int n_threads):
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c
     job.plan = make_plan(X, K, block, False)   # a score is wanted for its own sake: float64 whatever X is
-    if job.plan.reach == SHORT:
-        job.plan.block, job.plan.reach = block, ONCE
     job.link, job.order, job.D = link, 0, 0
     n = job.plan.rows.n
     laid = lay_out(&job.plan, W)

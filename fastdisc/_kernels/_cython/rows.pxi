@@ -87,7 +87,7 @@ cdef Rows open_rows(object X):
 
 cdef Plan make_plan(object X, Py_ssize_t K, Py_ssize_t block, bint single):
     cdef Plan plan
-    cdef Py_ssize_t L, size
+    cdef Py_ssize_t L
     memset(&plan, 0, sizeof(Plan))
     plan.rows = open_rows(X)
     plan.K = K
@@ -101,12 +101,17 @@ cdef Plan make_plan(object X, Py_ssize_t K, Py_ssize_t block, bint single):
         plan.direct = False   # read often enough to pay for a copy on vector boundaries (K = 10, d = 784: 1.2 times faster)
     plan.ldw = (plan.rows.d + L - 1) // L * L
     plan.width = plan.rows.d if plan.direct else plan.ldw
-    if plan.direct and K == 1:
-        size = plan.rows.d * item
-        plan.reach = SHORT if size < 512 else MIDDLING if size < 2048 else LONG
-        if plan.reach == SHORT:
-            plan.block = min(block, max(16, 6144 // size // 16 * 16))
+    if plan.direct and K == 1 and plan.rows.d * item >= 512:
+        plan.reach = MIDDLING if plan.rows.d * item < 2048 else LONG
     return plan
+
+
+cdef void call_ahead(Plan* plan) noexcept nogil:
+    """For a sweep that scores and accumulates each block: short rows in blocks so small that the next one can be called."""
+    cdef Py_ssize_t size = plan.rows.d * (4 if plan.single else 8)
+    if plan.direct and plan.K == 1 and size < 512:
+        plan.reach = SHORT
+        plan.block = min(plan.block, max(16, 6144 // size // 16 * 16))
 
 
 cdef Py_ssize_t tail(const Plan* plan) noexcept nogil:
