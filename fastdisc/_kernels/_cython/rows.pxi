@@ -34,7 +34,7 @@ cdef enum Kind:
     I16
 
 # How rows are called into cache: short ones a block ahead (see ask2 in tiles.h); middling ones are scored one at a time, because
-# the memory's own read-ahead follows one stream best (1M x 100: 1.3 times the time of reading, not 1.8); of long ones it follows
+# the memory's own read-ahead follows one stream best (1M x 100: 1.5 times the time of reading, not 1.9); of long ones it follows
 # four.
 cdef enum Reach:
     ONCE
