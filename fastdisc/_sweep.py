@@ -20,7 +20,6 @@ from ._kernels import CSR, NO_OFFSET, Link, grid
 from ._rows import moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
 
-
 FAR = 30.0  # spreads of a column between its mean and 0: beyond, moving a Hessian to the mean takes more than 3 of its 16 digits
 
 

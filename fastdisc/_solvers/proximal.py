@@ -50,9 +50,8 @@ def solve(objective, W, *, l1, tol, max_iter, trace, model=None):
             part, inner = objective.columns(columns), Model()
             goal = max(tol * start, SETTLED * size) / 2
             before, W = W, W.copy()
-            W[:, places] = descend(
-                part, W[:, places], penalty[:, places], inner, goal=goal, max_iter=max_iter - n_iter, trace=trace
-            )  # 4
+            some = np.ascontiguousarray(W[:, places])
+            W[:, places] = descend(part, some, penalty[:, places], inner, goal=goal, max_iter=max_iter - n_iter, trace=trace)  # 4
             steps = inner.steps
         n_iter += max(1, steps)
         if np.array_equal(before, W):
