@@ -10,11 +10,15 @@ from ._config import config_context, get_config, set_config, show_config
 __version__ = "0.1.0"
 
 _LAZY = {"LogisticRegression": "logistic", "LogisticRegressionCV": "logistic_cv", "SeparationWarning": "exceptions"}
+_LAZY |= {"LinearDiscriminantAnalysis": "gaussian", "QuadraticDiscriminantAnalysis": "gaussian", "CollinearWarning": "exceptions"}
 _MODULES = ("exceptions", "special")
 
 __all__ = [
+    "CollinearWarning",
+    "LinearDiscriminantAnalysis",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "QuadraticDiscriminantAnalysis",
     "SeparationWarning",
     "config_context",
     "exceptions",
