@@ -143,9 +143,15 @@ class FromMoments(ClassifierMixin, BaseEstimator):
     def _check_parameters(self):
         pass
 
-    def _gather(self, X, r, s, K):
-        group = np.arange(K, dtype=np.int32) if self._own else None
-        return collect(X, r, s, K, self._kind, group=group, backend=self.backend, n_threads=self.n_threads)
+    def _gather(self, X, r, s, K, parts=1, **more):
+        """The moments of K classes; with `parts`, those of each part of the rows in a row: codes r are then part * K + class."""
+        group = np.arange(parts * K) if self._own else np.repeat(np.arange(parts), K)
+        options = {"backend": self.backend, "n_threads": self.n_threads}
+        return collect(X, r, s, parts * K, self._kind, group=group.astype(np.int32), **options, **more)
+
+    def _gather_folds(self, X, r, s, K, folds, count):
+        """The moments of each fold, from one sweep."""
+        return self._gather(X, folds * np.int32(K) + r, s, K, parts=count).split(count)
 
     def _shares(self, moments):
         return moments.n / moments.total
@@ -214,13 +220,13 @@ class Scores:
         return special.log_softmax(self._joint(X))
 
 
-def draw(model, n, random_state, rows):
+def draw(model, n, random_state, rows, columns=None):
     """n labelled rows: classes by their priors, and rows(k, m, rng) for the m of class k; X, y in random order."""
     check_is_fitted(model)
     number(n, "n", low=1, whole=True)
     rng = check_random_state(random_state)
     codes = rng.choice(len(model.classes_), size=n, p=model.priors_)
-    X = np.empty((n, model.n_features_in_))
+    X = np.empty((n, columns or model.n_features_in_))
     for k in np.unique(codes):
         mine = np.flatnonzero(codes == k)
         X[mine] = rows(k, len(mine), rng)

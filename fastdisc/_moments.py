@@ -128,18 +128,10 @@ class Moments(NamedTuple):
 
     def split(self, parts):
         """Moments of F K classes, those of each of F parts of the data in a row, as F Moments."""
-        K, G = len(self.n) // parts, len(self.group) and (int(self.group.max()) + 1) // parts
-        some = lambda values, f, size: None if values is None else values[f * size : (f + 1) * size]  # noqa: E731
-        size = K if self.kind == Moment.SQUARES else G
-        return [
-            Moments(
-                self.kind,
-                *(some(values, f, K) for values in (self.n, self.centre, self.M)),
-                some(self.S, f, size),
-                self.group[:K],
-            )
-            for f in range(parts)
-        ]
+        n, centre, M = (np.split(values, parts) for values in (self.n, self.centre, self.M))
+        S = [None] * parts if self.S is None else np.split(self.S, parts)
+        group = self.group[: len(n[0])]
+        return [Moments(self.kind, *sums, group) for sums in zip(n, centre, M, S, strict=True)]
 
 
 def _moved(n, M, S, a):
@@ -233,15 +225,6 @@ def _by_slices(X, r, s, K, kind, group, options):
         part = collect(A[rows].toarray(), r[rows], s[rows] if len(s) > 1 else s, K, kind, group=group, **options)
         total = part if total is None else total.merge(part)
     return total
-
-
-def fold_moments(X, r, s, K, folds, count, kind, *, group=None, **options):
-    """The moments of each of `count` parts of the rows, from one sweep; folds (N,) says which part a row is in."""
-    group = np.zeros(K, np.int32) if group is None else group
-    size = int(group.max()) + 1
-    groups = np.concatenate([group + f * size for f in range(count)]).astype(np.int32)
-    codes = (folds.astype(np.int32) * K + r).astype(np.int32)
-    return collect(X, codes, s, count * K, kind, group=groups, **options).split(count)
 
 
 def quadratic(X, mean, A, c, *, backend=None, n_threads=None):

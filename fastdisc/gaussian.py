@@ -44,10 +44,12 @@ class Covariances(FromMoments):
     def _kind(self):
         return Moment.QUARTIC if self.shrinkage == "auto" else Moment.SCATTER
 
-    def _gather(self, X, r, s, K):
-        moments = super()._gather(X, r, s, K)
+    def _gather(self, X, r, s, K, parts=1):
+        moments = super()._gather(X, r, s, K, parts)
         if self.covariance_estimator is None:
             return moments
+        if parts > 1:
+            self._moments_only("cross_val_from_moments")
         if isinstance(X, CSR):
             raise ValueError("covariance_estimator needs dense X")
         covariances = [clone(self.covariance_estimator).fit(X[r == k].astype(np.float64)) for k in range(K)]
@@ -190,10 +192,10 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMix
         if self.n_components is not None:
             number(self.n_components, "n_components", low=1, whole=True)
 
-    def _gather(self, X, r, s, K):
+    def _gather(self, X, r, s, K, parts=1):
         if X.shape[0] == K and not hasattr(self, "_moments"):
             raise ValueError("The number of samples must be more than the number of classes.")
-        return super()._gather(X, r, s, K)
+        return super()._gather(X, r, s, K, parts)
 
     def _covariance(self, moments, weights):
         """The covariance within classes, (d, d): pooled, or each class's by its weight."""
@@ -381,7 +383,7 @@ class QuadraticDiscriminantAnalysis(Scores, Covariances):
             covariances.append((values * V) @ V.T)
         if flat:
             self._warn_of(flat)
-        A = np.stack([(V / np.sqrt(values)).T for V, values in zip(rotations, scalings, strict=True)])
+        A = np.stack([closed_form.triangle((V / np.sqrt(values)).T) for V, values in zip(rotations, scalings, strict=True)])
         c = closed_form.log_priors(priors) - np.array([np.log(values).sum() for values in scalings]) / 2
         found = {"means_": moments.mean, "priors_": priors, "scalings_": scalings, "rotations_": rotations}
         found |= {"covariance_": covariances} if self.store_covariance else {}

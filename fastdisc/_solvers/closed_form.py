@@ -16,6 +16,11 @@ def log_priors(priors):
     return np.log(np.maximum(priors, TINY))
 
 
+def no_less(counts):
+    """Counts that may be divided by and have logarithms."""
+    return np.maximum(counts, TINY)
+
+
 def shrunk(C, shrinkage):
     """(1 - shrinkage) C + shrinkage mean(variances) I"""
     mu = np.trace(C) / len(C)
@@ -82,9 +87,12 @@ def whiten(C, tol):
 
 def solve_symmetric(C, B):
     """C^-1 B, by the pseudo-inverse where C has no inverse."""
-    L, info = lapack.dpotrf(C, lower=1)
-    if info == 0 and lapack.dpocon(L, linalg.norm(C, 1), uplo="L")[0] > 1e-13:
-        return linalg.cho_solve((L, True), B)
+    scale = np.sqrt(np.diag(C))
+    if (scale > 0).all():
+        R = C / np.outer(scale, scale)
+        L, info = lapack.dpotrf(R, lower=1)
+        if info == 0 and lapack.dpocon(L, linalg.norm(R, 1), uplo="L")[0] > 1e-13:
+            return linalg.cho_solve((L, True), B / scale[:, None]) / scale[:, None]
     return linalg.lstsq(C, B)[0]
 
 
@@ -98,3 +106,8 @@ def eigen(C):
     """Eigenvalues, the largest first, and their vectors in columns."""
     values, V = linalg.eigh(C)
     return np.maximum(values[::-1], 0), V[:, ::-1]
+
+
+def triangle(A):
+    """A triangular matrix with the same A'A: half the work when rows are scored."""
+    return linalg.qr(A, mode="r")[0]

@@ -106,6 +106,39 @@ static inline void gram_panels(const double *Q, const double *P, isize m, isize 
     }
 }
 
+// Where the columns of A' are not zero, panel by panel: first and last row. A triangular A has half the work.
+static inline void spans(const double *At, isize d, isize P, isize *span) {
+    for (isize b = 0, width; b < P; b += width, span += 2) {
+        width = panel(P - b, lanes<double>());
+        span[0] = d, span[1] = 0;
+        for (isize j = 0; j < d; j++)
+            for (isize v = b; v < b + width; v++)
+                if (At[j * P + v] != 0) {
+                    if (j < span[0]) span[0] = j;
+                    span[1] = j + 1;
+                }
+        if (span[1] == 0) span[0] = 0;
+    }
+}
+
+// z_i = |A u_i|^2 for m rows of ld numbers, m a multiple of 4; At is A' (d, P), P a multiple of the lanes, Z room for 4 rows of P.
+static inline void norms(const double *U, isize ld, isize m, const double *At, isize P, const isize *spans, double *Z, double *z) {
+    const isize L = lanes<double>();
+    for (isize i = 0; i < m; i += 4, U += 4 * ld) {
+        const isize *span = spans;
+        for (isize j = 0; j < 4 * P; j++) Z[j] = 0;
+        for (isize b = 0, width; b < P; b += width, span += 2) {
+            width = panel(P - b, L);
+            const double *x = At + span[0] * P + b, *u = U + span[0];
+            const isize n = span[1] - span[0];
+            if (width == 3 * L) outer_tile<double, 4, 3>(x, P, n, u, ld, 1, Z + b, P);
+            else if (width == 2 * L) outer_tile<double, 4, 2>(x, P, n, u, ld, 1, Z + b, P);
+            else outer_tile<double, 4, 1>(x, P, n, u, ld, 1, Z + b, P);
+        }
+        for (int r = 0; r < 4; r++) z[i + r] = dot(Z + r * P, Z + r * P, P);
+    }
+}
+
 // Pairs of 16-bit numbers: one instruction multiplies both and adds the products, in 32 bits. Bytes less a byte have 9 bits and a
 // sign, so 2^14 pairs add up without overflow; a queue has far fewer rows.
 #if defined(__AVX512BW__)

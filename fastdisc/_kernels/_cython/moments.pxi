@@ -13,6 +13,8 @@ cdef extern from "moments.h" namespace "tiles" nogil:
     void push_sums[S](const S* x, const double* c, Py_ssize_t d, double s, double* m)
     void push_counts[S](const S* x, const double* c, Py_ssize_t d, double s, double* m)
     void gram_panels(const double* Q, const double* P, Py_ssize_t m, Py_ssize_t D, double* H, Ahead ahead)
+    void spans(const double* At, Py_ssize_t d, Py_ssize_t P, Py_ssize_t* span)
+    void norms(const double* U, Py_ssize_t ld, Py_ssize_t m, const double* At, Py_ssize_t P, const Py_ssize_t* spans, double* Z, double* z)
     void gram_whole(const int16_t* U, Py_ssize_t m, Py_ssize_t D, int32_t* pairs, double* H)
 
 ctypedef fused cell:
@@ -242,25 +244,21 @@ def class_moments(X, r, s, shift, group, int kind, grid, int n_threads):
     return weights, M, square(H[:, :d, :d] if kind == SCATTER else H[:, columns[:, None], columns])
 
 
-cdef void norms_block(const Plan* plan, const double* x, Py_ssize_t m, const double* mean, const double* A, Py_ssize_t p,
-                      const double* w0, double* u, double* Z, double* z) noexcept nogil:
-    """z_i = |A (x_i - mean)|^2, for rows x of ldw numbers; p rows of A, or 0 where it is a diagonal."""
-    cdef Py_ssize_t d = plan.rows.d, ld = plan.ldw, i, j
-    cdef double a
+cdef void subtract(const double* x, const double* mean, Py_ssize_t ld, Py_ssize_t d, Py_ssize_t m, double* u) noexcept nogil:
+    """u_i = x_i - mean"""
+    cdef Py_ssize_t i, j
     for i in range(m):
-        z[i] = 0
         for j in range(d):
             u[i * ld + j] = x[i * ld + j] - mean[j]
-        if p == 0:
-            a = 0
-            for j in range(d):
-                u[i * ld + j] *= A[j]
-            z[i] = dot(u + i * ld, u + i * ld, ld)
-    if p > 0:
-        score(plan, 0, m, u, ld, A, w0, Z)
-        for j in range(p):
-            for i in range(m):
-                z[i] += Z[j * plan.block + i] * Z[j * plan.block + i]
+
+
+cdef void diagonal_norms(double* u, Py_ssize_t ld, Py_ssize_t m, const double* a, double* z) noexcept nogil:
+    """z_i = sum_j (a_j u_ij)^2"""
+    cdef Py_ssize_t i, j
+    for i in range(m):
+        for j in range(ld):
+            u[i * ld + j] *= a[j]
+        z[i] = dot(u + i * ld, u + i * ld, ld)
 
 
 cdef void dense_rows(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, double* x) noexcept nogil:
@@ -278,20 +276,24 @@ cdef void dense_rows(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, double* x) n
 
 def quadratic(X, mean, A, c, grid, int n_threads):
     """Quadratic scores of classes, and whether all are finite: (10.2), (10.34)."""
-    cdef Py_ssize_t chunk = grid[1], K = mean.shape[0], d = mean.shape[1], p = 0 if A.ndim == 2 else A.shape[1]
-    cdef Plan source = make_plan(X, max(1, p), grid[0], False), plan = source
-    plan.rows.csr, plan.direct, plan.width = False, False, plan.ldw   # rows are scored where dense_rows puts them
-    cdef Py_ssize_t n = source.rows.n, ld = plan.ldw, B = plan.block, chunks = (n + chunk - 1) // chunk, t, k, i, m, lo, hi
+    cdef Plan plan = make_plan(X, 1, grid[0], False)
+    cdef Py_ssize_t chunk = grid[1], K = mean.shape[0], d = mean.shape[1], p = 0 if A.ndim == 2 else A.shape[1], n = plan.rows.n
+    cdef Py_ssize_t ld = plan.ldw, B = plan.block, L = lanes[double](), P = (p + L - 1) // L * L, chunks = (n + chunk - 1) // chunk
+    cdef Py_ssize_t t, k, i, m, lo, hi
     cdef int threads = max(1, min(n_threads, chunks)), me
-    padded = np.zeros((K, max(1, p), ld))
-    padded[:, :, :d] = A.reshape(K, max(1, p), d)
-    cdef const double[:, :, ::1] A_ = padded
+    laid = np.zeros((K, d if p else 1, P if p else ld))   # A', or its diagonal, padded
+    laid[:, :, :p or d] = A.swapaxes(1, 2) if p else A[:, None, :]
+    cdef const double[:, :, ::1] A_ = laid
     cdef const double[:, ::1] mean_ = mean
-    cdef const double[::1] c_ = c, zeros = np.zeros(max(1, p))
+    cdef const double[::1] c_ = c
+    cdef Py_ssize_t[:, ::1] span = np.zeros((K, 2 * (P // L) + 2), dtype=np.intp)
+    if p:
+        for k in range(K):
+            spans(&A_[k, 0, 0], d, P, &span[k, 0])
     result = np.empty((n, K))
     cdef double[:, ::1] out = result
     cdef double[::1] check = np.zeros(chunks)
-    cdef double[:, ::1] work = aligned(threads, B * (2 * ld + max(1, p) + 1) + 64)
+    cdef double[:, ::1] work = aligned(threads, B * (2 * ld + 1) + 4 * P + 64)
     cdef double* x
     cdef double* u
     cdef double* z
@@ -301,13 +303,17 @@ def quadratic(X, mean, A, c, grid, int n_threads):
             lo, hi = t * chunk, min(n, t * chunk + chunk)
             x = &work[me, 0]
             u = x + B * ld
-            memset(u, 0, B * ld * sizeof(double))
             z = u + B * ld
+            memset(u, 0, B * ld * sizeof(double))
             while lo < hi:
                 m = min(B, hi - lo)
-                dense_rows(&source, lo, m, x)
+                dense_rows(&plan, lo, m, x)
                 for k in range(K):
-                    norms_block(&plan, x, m, &mean_[k, 0], &A_[k, 0, 0], p, &zeros[0], u, z + B, z)
+                    subtract(x, &mean_[k, 0], ld, d, m, u)
+                    if p:
+                        norms(u, ld, (m + 3) // 4 * 4, &A_[k, 0, 0], P, &span[k, 0], z + B, z)
+                    else:
+                        diagonal_norms(u, ld, m, &A_[k, 0, 0], z)
                     for i in range(m):
                         out[lo + i, k] = c_[k] - z[i] / 2
                     check[t] = check[t] + spoiled(z, m)
