@@ -46,6 +46,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         X = _validate.features(self, X, reset=True)
         classes, r = _validate.labels(y, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
+        self._check_rows(X.shape[0], len(classes))
         self._learn(self._gather(X, r, s, len(classes)), classes, closed=False)
         return self
 
@@ -143,11 +144,13 @@ class FromMoments(ClassifierMixin, BaseEstimator):
     def _check_parameters(self):
         pass
 
+    def _check_rows(self, n, K):
+        pass
+
     def _gather(self, X, r, s, K, parts=1, **more):
-        """The moments of K classes; with `parts`, those of each part of the rows in a row: codes r are then part * K + class."""
-        group = np.arange(parts * K) if self._own else np.repeat(np.arange(parts), K)
-        options = {"backend": self.backend, "n_threads": self.n_threads}
-        return collect(X, r, s, parts * K, self._kind, group=group.astype(np.int32), **options, **more)
+        """The moments that the model is a function of; see `collect`."""
+        options = {"own": self._own, "backend": self.backend, "n_threads": self.n_threads}
+        return collect(X, r, s, K, self._kind, parts=parts, **options, **more)
 
     def _gather_folds(self, X, r, s, K, folds, count):
         """The moments of each fold, from one sweep."""
@@ -157,7 +160,11 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         return moments.n / moments.total
 
     def _given_priors(self, moments, classes):
-        return _validate.priors(self.priors, classes, self._shares(moments))
+        """The priors to assume: 0 for classes that have not come yet."""
+        if self.priors is None:
+            return self._shares(moments)
+        priors = _validate.priors(self.priors, classes, np.ones(len(classes))) * (moments.n > 0)
+        return priors / priors.sum()
 
     def _learn(self, moments, classes, closed):
         solution = self._solve(moments, classes, self._given_priors(moments, classes))
@@ -199,7 +206,8 @@ class Scores:
         ----------
         X : {array, sparse matrix} of shape (N, d)
         """
-        return self.classes_[self._joint(X).argmax(axis=1)]
+        Z = self._joint(X)
+        return self.classes_[Z.argmax(axis=1)]
 
     def predict_proba(self, X):
         """Posterior probabilities, (N, K).

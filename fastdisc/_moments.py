@@ -19,12 +19,15 @@ PILOT = 2048  # rows that tell the classes' means well enough to shift by
 FULL = 0.2  # the share of stored values from which on CSR goes through the dense tiles: they are ten times as fast a product
 WIDEST = 1000  # columns up to which CSR is made dense, a slice at a time, where digits would cancel
 CELLS = 1 << 21  # of a slice
+STILL = 1e-13  # a column that deviates by this share of its mean is constant
+LOST = 1e-12  # what is left of a variance after a subtraction is rounding, if it is no more than this share
 
 
 class Moments(NamedTuple):
     """Sums over the rows of each class of u = x - centre: weights n, M of u, S of its products, as `kind` says (see `Moment`).
 
-    Classes of the same number in `group` share a matrix in S. Settled moments have the means for centres, and M = 0.
+    Classes of the same number in `group` share a matrix in S, unless each has its `own`. Settled moments have the means for
+    centres, and M = 0.
     """
 
     kind: Moment
@@ -33,6 +36,7 @@ class Moments(NamedTuple):
     M: np.ndarray  # (K, d)
     S: np.ndarray | None  # (K, d), (groups, d, d) or (groups, 2 d, 2 d)
     group: np.ndarray  # (K,)
+    own: bool
 
     @property
     def total(self):
@@ -82,7 +86,26 @@ class Moments(NamedTuple):
         if self.kind in (Moment.SUMS, Moment.COUNTS):
             return self
         moved = self.about(self.mean)
-        return moved._replace(M=np.zeros_like(self.M))
+        rounding = self.n[:, None] * (STILL * moved.centre) ** 2
+        if self.kind != Moment.SQUARES:
+            rounding = np.stack([rounding[self.group == g].sum(axis=0) for g in range(len(self.S))])
+        return moved._replace(M=np.zeros_like(self.M))._without(moved.squares <= rounding)
+
+    @property
+    def squares(self):
+        """Sums of squares of the columns, (K, d) or (groups, d)."""
+        return self.S if self.kind == Moment.SQUARES else np.einsum("gii->gi", self.S)[:, : self.M.shape[1]]
+
+    def _without(self, still):
+        """Columns whose variance is but rounding, (K, d) or (groups, d), at exactly 0, and all products with them."""
+        if not still.any():
+            return self
+        S = self.S.copy()
+        if self.kind != Moment.SQUARES:
+            still = np.tile(still, S.shape[1] // still.shape[1])
+            S.swapaxes(1, 2)[still] = 0
+        S[still] = 0
+        return self._replace(S=S)
 
     def merge(self, other):
         """The moments of the rows of both."""
@@ -103,25 +126,20 @@ class Moments(NamedTuple):
         centre = self.centre + np.where(empty, 0.0, other.n / np.where(empty, 1.0, n))[:, None] * (self.centre - other.centre)
         a, b = self.about(centre), other.about(centre)
         M, S = np.where(empty[:, None], 0.0, a.M - b.M), None if a.S is None else a.S - b.S
-        if S is not None:  # rounding may leave less than nothing of a variance
-            squares = S if self.kind == Moment.SQUARES else np.einsum("gii->gi", S)
-            np.maximum(squares, 0, out=squares)
-            if self.by_class:
-                S[empty] = 0
-        return a._replace(n=n, M=M, S=S).settled()
-
-    @property
-    def by_class(self):
-        """Whether each class has a part of S of its own."""
-        return self.kind == Moment.SQUARES or np.array_equal(self.group, np.arange(len(self.n)))
+        if S is None:
+            return a._replace(n=n, M=M, S=S)
+        if self.own:
+            S[empty] = 0
+        rest = a._replace(n=n, M=M, S=S).settled()
+        return rest._without(rest.squares <= LOST * self.squares)
 
     def spread(self, places, K):
         """The same moments among K classes, of which these are the ones at `places`."""
         _, d = self.M.shape
         n, centre, M = np.zeros(K), np.zeros((K, d)), np.zeros((K, d))
         n[places], centre[places], M[places] = self.n, self.centre, self.M
-        S, group = self.S, np.arange(K, dtype=np.int32) if self.by_class else np.zeros(K, np.int32)
-        if S is not None and self.by_class:
+        S, group = self.S, np.arange(K, dtype=np.int32) if self.own else np.zeros(K, np.int32)
+        if S is not None and self.own:
             S = np.zeros((K, *self.S.shape[1:]))
             S[places] = self.S
         return self._replace(n=n, centre=centre, M=M, S=S, group=group)
@@ -131,7 +149,7 @@ class Moments(NamedTuple):
         n, centre, M = (np.split(values, parts) for values in (self.n, self.centre, self.M))
         S = [None] * parts if self.S is None else np.split(self.S, parts)
         group = self.group[: len(n[0])]
-        return [Moments(self.kind, *sums, group) for sums in zip(n, centre, M, S, strict=True)]
+        return [Moments(self.kind, *sums, group, self.own) for sums in zip(n, centre, M, S, strict=True)]
 
 
 def _moved(n, M, S, a):
@@ -160,27 +178,30 @@ def pilot_means(X, r, K):
     return np.rint(means) if X.dtype.kind not in "f" else means
 
 
-def collect(X, r, s, K, kind, *, group=None, threshold=0.0, backend=None, n_threads=None):
-    """The moments of K classes from one sweep; without `group`, one matrix for all classes."""
-    group = np.zeros(K, np.int32) if group is None else group
-    options = {"backend": backend, "n_threads": n_threads}
+def collect(X, r, s, K, kind, *, own=False, parts=1, threshold=0.0, backend=None, n_threads=None):
+    """The moments of K classes from one sweep: one matrix for all of them, or each its own.
+
+    With `parts`, the rows are in parts, each with its K classes: codes r are part * K + class, and `split` tells them apart.
+    """
+    group = (np.arange(parts * K) if own else np.repeat(np.arange(parts), K)).astype(np.int32)
+    options = {"own": own, "parts": parts, "backend": backend, "n_threads": n_threads}
     if isinstance(X, CSR):
         X = _canonical(X) if kind in (Moment.COUNTS, Moment.SQUARES) else X
         if kind == Moment.QUARTIC or (kind == Moment.SCATTER and len(X.data) > FULL * X.shape[0] * X.shape[1]):
-            return _by_slices(X, r, s, K, kind, group, options)
-    shift = np.zeros((K, X.shape[1]))
+            return _by_slices(X, r, s, K, kind, options)
+    shift = np.zeros((parts * K, X.shape[1]))
     if kind == Moment.COUNTS:
         shift += threshold
     elif kind != Moment.SUMS and not isinstance(X, CSR):
-        shift = pilot_means(X, r, K)
-    n, M, S = _sweep(X, r, s, shift, group, kind, **options)
+        shift = pilot_means(X, r, parts * K)
+    n, M, S = _sweep(X, r, s, shift, group, kind, backend, n_threads)
     if kind == Moment.COUNTS:
         shift = np.zeros_like(shift)
-    moments = Moments(Moment(kind), n, shift, M, S, group)
+    moments = Moments(Moment(kind), n, shift, M, S, group, own or kind == Moment.SQUARES)
     settled = moments.settled()
     if isinstance(X, CSR) and S is not None and _cancelled(moments, settled):
         if kind == Moment.SQUARES or X.shape[1] <= WIDEST:
-            return _by_slices(X, r, s, K, kind, group, options)
+            return _by_slices(X, r, s, K, kind, options)
     return settled
 
 
@@ -209,20 +230,18 @@ def _canonical(X):
 
 
 def _cancelled(raw, settled):
-    """Whether the subtraction of a mean left fewer than half of the digits of some variance."""
-    squares = lambda m: m.S.sum(axis=0) if m.kind == Moment.SQUARES else np.diag(m.S.sum(axis=0))  # noqa: E731
-    before, after = squares(raw), squares(settled)
-    return bool((after < 1e-8 * before).any())
+    """Whether the subtraction of a mean cost some variance five digits."""
+    return bool((settled.squares < 1e-5 * raw.squares).any())
 
 
-def _by_slices(X, r, s, K, kind, group, options):
+def _by_slices(X, r, s, K, kind, options):
     """The moments of CSR made dense, some rows at a time."""
     step = max(16, CELLS // max(1, X.shape[1]))
     check_finite(X)  # here, where rows have their own numbers
     A, total = csr_array((X.data, X.indices, X.indptr), shape=X.shape), None
     for lo in range(0, X.shape[0], step):
         rows = slice(lo, lo + step)
-        part = collect(A[rows].toarray(), r[rows], s[rows] if len(s) > 1 else s, K, kind, group=group, **options)
+        part = collect(A[rows].toarray(), r[rows], s[rows] if len(s) > 1 else s, K, kind, **options)
         total = part if total is None else total.merge(part)
     return total
 

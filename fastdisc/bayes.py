@@ -35,6 +35,15 @@ class LinearBayes(Posteriors, FromMoments, LinearClassifier):
         fitted(self)
         return self._raw(_validate.features(self, X, reset=False), Link.IDENTITY, self._joint_weights)
 
+    def predict_log_proba(self, X):
+        """Logarithms of the posterior probabilities.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (N, d)
+        """
+        return special.log_softmax(self.predict_joint_log_proba(X))
+
     @property
     def class_prior_(self):
         """The priors, (K,)."""
@@ -61,8 +70,10 @@ class LinearBayes(Posteriors, FromMoments, LinearClassifier):
         K = len(moments.n)
         return super()._shares(moments) if self.fit_prior else np.full(K, 1 / K)
 
-    def _given_priors(self, moments, classes):
-        return _validate.priors(self.class_prior, classes, self._shares(moments))
+    @property
+    def priors(self):
+        """What the others call it."""
+        return self.class_prior
 
     def _smoothing(self, d):
         alpha = np.asarray(self.alpha, dtype=np.float64)
@@ -95,6 +106,11 @@ class LinearBayes(Posteriors, FromMoments, LinearClassifier):
 
 class Nonnegative(LinearBayes):
     """Classes of counts, or of anything like them that is not negative."""
+
+    @property
+    def decision_function(self):
+        """scikit-learn's models of counts have none, and its checks take the name for a promise to accept any X."""
+        raise AttributeError(f"{type(self).__name__} has no decision_function: take predict_joint_log_proba")
 
     def _gather(self, X, r, s, K, parts=1):
         values = X.data if isinstance(X, CSR) else X

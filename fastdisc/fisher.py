@@ -126,7 +126,7 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
 
     def _solve(self, moments, classes, priors):
         within, between = moments.within, moments.between
-        most = min(len(classes) - 1, len(within))
+        most = max(1, min(len(classes) - 1, len(within)))
         if self.n_components is not None and self.n_components > most:
             raise ValueError(f"n_components cannot be larger than min(n_features, n_classes - 1): {self.n_components} > {most}")
         values, V = self._directions(moments, self.n_components or most)

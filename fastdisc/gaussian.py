@@ -192,14 +192,13 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMix
         if self.n_components is not None:
             number(self.n_components, "n_components", low=1, whole=True)
 
-    def _gather(self, X, r, s, K, parts=1):
-        if X.shape[0] == K and not hasattr(self, "_moments"):
-            raise ValueError("The number of samples must be more than the number of classes.")
-        return super()._gather(X, r, s, K, parts)
+    def _check_rows(self, n, K):
+        if n <= K:
+            raise ValueError(f"The number of samples must be more than the number of classes: {n} rows, {K} classes")
 
     def _covariance(self, moments, weights):
         """The covariance within classes, (d, d): pooled, or each class's by its weight."""
-        if not moments.by_class:
+        if not moments.own:
             return self._shrunk(moments.total, moments.within)
         some = moments.n > 0
         return sum(w * self._shrunk(n, S) for w, n, S in zip(weights[some], moments.n[some], moments.S[some], strict=True))
@@ -250,26 +249,29 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMix
         everything = moments.about(np.broadcast_to(moments.overall, means.shape)).S.sum(axis=0)
         if self.covariance_estimator is not None:
             everything = moments.within + moments.between
+        between = self._shrunk(moments.total, everything) - C
         try:
-            values, V = linalg.eigh(self._shrunk(moments.total, everything) - C, C)
-        except linalg.LinAlgError as problem:
-            raise ValueError(
-                "the covariance within classes has no inverse: take solver='svd', or set shrinkage"
-            ) from problem
+            values, V = linalg.eigh(between, C)
+        except linalg.LinAlgError:
+            whitening = closed_form.whiten(C, self.tol)
+            self._warn_of(whitening.rank, moments)
+            T = whitening.columns(np.eye(whitening.rank))
+            values, V = linalg.eigh(T.T @ between @ T)
+            V = T @ V
         order = np.argsort(values)[::-1]
         V = V[:, order]
         coef = means @ V @ V.T
         return {
             "covariance_": C,
             "scalings_": V,
-            "explained_variance_ratio_": (values[order] / values.sum())[:components],
+            "explained_variance_ratio_": (values[order] / (values.sum() or 1.0))[:components],
             "coef": coef,
             "intercept": -(means * coef).sum(axis=1) / 2,
         }
 
     def _warn_of(self, rank, moments):
         d = moments.M.shape[1]
-        constant = int((np.diag(moments.within) == 0).sum())
+        constant = int((np.diag(moments.within) <= 0).sum())
         warnings.warn(
             f"within classes the {d} columns vary in {rank} directions only ({constant} are constant there): the others are "
             "left out. Take solver='eigen' with shrinkage to use them.",

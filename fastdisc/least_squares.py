@@ -194,16 +194,10 @@ class LeastSquaresClassifierCV(LeastSquaresClassifier):
         self._learn(moments, classes, closed=False)
         return self
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Learn from some more rows with the alpha that was chosen; after `fit` only.
-
-        Parameters
-        ----------
-        X, y, classes, sample_weight
-            As in LeastSquaresClassifier.
-        """
-        fitted(self)
-        return super().partial_fit(X, y, classes, sample_weight)
+    @property
+    def partial_fit(self):
+        """There is none: what an alpha scores on rows held out is not a matter of moments."""
+        raise AttributeError("LeastSquaresClassifierCV has no partial_fit: take LeastSquaresClassifier with its alpha_")
 
     def _values(self):
         alphas = np.atleast_1d(np.asarray(self.alphas, dtype=np.float64))
