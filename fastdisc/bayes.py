@@ -420,7 +420,9 @@ class GaussianNB(Scores, FromMoments):
         largest = ((moments.S.sum(axis=0) + n @ apart**2) / moments.total).max()
         epsilon = self.var_smoothing * largest
         var = moments.S / np.where(n > 0, n, 1.0)[:, None] + epsilon
-        var = np.where(var > 0, var, 1e-12 * largest or 1.0)  # a constant column with nothing added: nearly certain, not infinitely
+        var = np.where(
+            var > 0, var, 1e-12 * largest or 1.0
+        )  # a constant column with nothing added: nearly certain, not infinitely
         c = log_priors(priors) - np.log(var).sum(axis=1) / 2
         return {
             "theta_": mean,

@@ -115,9 +115,7 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
         check_is_fitted(self)
         means, roots = self.means_ @ self.scalings_, [closed_form.root(C) for C in self._spreads]
         size = self._n_features_out
-        return draw(
-            self, n, random_state, lambda k, m, rng: means[k] + rng.standard_normal((m, size)) @ roots[k].T, columns=size
-        )
+        return draw(self, n, random_state, lambda k, m, rng: means[k] + rng.standard_normal((m, size)) @ roots[k].T, columns=size)
 
     def _check_parameters(self):
         if self.n_components is not None:
@@ -131,7 +129,10 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
             raise ValueError(f"n_components cannot be larger than min(n_features, n_classes - 1): {self.n_components} > {most}")
         values, V = self._directions(moments, self.n_components or most)
         means = moments.mean @ V
-        spreads = [self._spread(V.T @ S @ V / n, within, V, moments.total) if n else np.eye(V.shape[1]) for n, S in zip(moments.n, moments.S, strict=True)]
+        spreads = [
+            self._spread(V.T @ S @ V / n, within, V, moments.total) if n else np.eye(V.shape[1])
+            for n, S in zip(moments.n, moments.S, strict=True)
+        ]
         factors = [linalg.cholesky(C, lower=True) for C in spreads]
         A = np.stack([linalg.solve_triangular(L, V.T, lower=True) for L in factors])
         c = closed_form.log_priors(priors) - np.array([np.log(np.diag(L)).sum() for L in factors])

@@ -80,14 +80,15 @@ class Covariances(FromMoments):
 class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Posteriors, Covariances, LinearClassifier):
     """Gaussian classes with one covariance: weights and posteriors in closed form (10.11)-(10.15), from one pass over the data.
 
-    scikit-learn's parameters mean what they mean there. Rows of a rank-deficient covariance are handled as there by "svd": directions
-    without variation within classes are left out, with a CollinearWarning.
+    scikit-learn's parameters mean what they mean there. Where the covariance has no inverse (constant or dependent columns, too few
+    rows), directions without variation within classes are left out, with a CollinearWarning.
 
     Parameters
     ----------
     solver : {"svd", "lsqr", "eigen"}, default="svd"
-        As in scikit-learn. All three work on the same moments: "svd" leaves out directions without variation, "lsqr" and
-        "eigen" allow shrinkage, "lsqr" has no `transform`.
+        As in scikit-learn. All three work on the same moments: "svd" leaves out directions without variation, and its weights
+        are for means near 0, so that scores keep their digits however far the data are from there; "lsqr" and "eigen" allow
+        shrinkage, "lsqr" has no `transform`.
     shrinkage : "auto", float or None, default=None
         From 0 to 1; "auto" is that of Ledoit and Wolf, from the same pass.
     priors : array of shape (K,), optional
@@ -361,7 +362,10 @@ class QuadraticDiscriminantAnalysis(Scores, Covariances):
         """
 
         def rows(k, m, rng):
-            return self.means_[k] + (rng.standard_normal((m, self.n_features_in_)) * np.sqrt(self.scalings_[k])) @ self.rotations_[k].T
+            return (
+                self.means_[k]
+                + (rng.standard_normal((m, self.n_features_in_)) * np.sqrt(self.scalings_[k])) @ self.rotations_[k].T
+            )
 
         return draw(self, n, random_state, rows)
 

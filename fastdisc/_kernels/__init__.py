@@ -160,7 +160,7 @@ CHUNKS = 64
 # all of them together must not take too much memory.
 ROWS, ROWS_HESSIAN, MEMORY = 128, 512, 64 * 2**20
 L1, L2 = 32 * 1024, 256 * 1024
-QUEUES, PARTS = 16 * 2**20, 40 * 2**20  # bytes of one thread's queues, and of all partial sums of moments
+QUEUES, PARTS = 16 * 2**20, 24 * 2**20  # bytes of one thread's queues, and of all partial sums of moments
 
 
 def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stored: int | None = None) -> Grid:
@@ -187,7 +187,7 @@ def moments_grid(shape: tuple[int, int], itemsize: int, sums: int, columns: int,
     A block is also a group's queue of rows. Wide matrices lie outside L2, and long queues spare trips there and back.
     """
     n, _ = shape
-    block = 64 if columns <= 64 else 256 if itemsize == 1 else 128
+    block = (256 if columns <= 64 else 512) if itemsize == 1 else 64 if columns <= 64 else 128
     while block > 16 and groups * block * columns * 8 > QUEUES:
         block //= 2
     size = sums + groups * columns**2

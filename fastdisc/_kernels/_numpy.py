@@ -184,5 +184,8 @@ def class_moments(X, r, s, shift, group, kind, grid, n_threads):
 def quadratic(X, mean, A, c, grid, n_threads):
     """Quadratic scores of classes, and whether all are finite: (10.2), (10.34)."""
     X = _with_constant(_float64(X))[:, 1:]
-    Z = [c_k - (((X - m) * A_k if A_k.ndim == 1 else (X - m) @ A_k.T) ** 2).sum(axis=1) / 2 for m, A_k, c_k in zip(mean, A, c, strict=True)]
+    Z = [
+        c_k - (((X - m) * A_k if A_k.ndim == 1 else (X - m) @ A_k.T) ** 2).sum(axis=1) / 2
+        for m, A_k, c_k in zip(mean, A, c, strict=True)
+    ]
     return np.stack(Z, axis=1), bool(np.isfinite(Z).all())

@@ -2,9 +2,6 @@
 # scatter matrix of its own, and a full queue through the register tiles: see moments.h.
 
 cdef extern from "moments.h" namespace "tiles" nogil:
-    cdef cppclass Ahead:
-        const char* next
-        Py_ssize_t lines, tiles
     Py_ssize_t whole_lanes()
     void push[S](const S* x, const double* c, Py_ssize_t d, double s, double* u, double* m)
     void push_quartic[S](const S* x, const double* c, Py_ssize_t d, double s, double* u, double* v, double* m)
@@ -12,7 +9,7 @@ cdef extern from "moments.h" namespace "tiles" nogil:
     void push_squares[S](const S* x, const double* c, Py_ssize_t d, double s, double* m, double* q)
     void push_sums[S](const S* x, const double* c, Py_ssize_t d, double s, double* m)
     void push_counts[S](const S* x, const double* c, Py_ssize_t d, double s, double* m)
-    void gram_panels(const double* Q, const double* P, Py_ssize_t m, Py_ssize_t D, double* H, Ahead ahead)
+    void gram_panels(const double* Q, const double* P, Py_ssize_t m, Py_ssize_t D, double* H)
     void spans(const double* At, Py_ssize_t d, Py_ssize_t P, Py_ssize_t* span)
     void norms(const double* U, Py_ssize_t ld, Py_ssize_t m, const double* At, Py_ssize_t P, const Py_ssize_t* spans, double* Z, double* z)
     void gram_whole(const int16_t* U, Py_ssize_t m, Py_ssize_t D, int32_t* pairs, double* H)
@@ -76,13 +73,12 @@ cdef Desk open_desk(const Tally* job, double* work, double* part) noexcept nogil
     return desk
 
 
-cdef void flush(const Tally* job, Desk* desk, Py_ssize_t g, const char* place) noexcept nogil:
+cdef void flush(const Tally* job, Desk* desk, Py_ssize_t g) noexcept nogil:
     """S_g += sum_i s_i u_i u_i' over the rows in a group's queue   (4.28)"""
-    cdef Py_ssize_t W = job.W, m = desk.filled[g], i
+    cdef Py_ssize_t W = job.W, m = desk.filled[g]
     cdef double* u = desk.u + g * job.queue * W
     cdef const double* Q = u
     cdef int16_t* v
-    cdef Ahead ahead
     if job.whole:
         v = <int16_t*>desk.u + g * job.queue * W
         memset(v + m * W, 0, (m % 2) * W * sizeof(int16_t))
@@ -91,9 +87,7 @@ cdef void flush(const Tally* job, Desk* desk, Py_ssize_t g, const char* place) n
         if job.step:
             scale_rows(u, W, desk.weight + g * job.queue, m, W, desk.Q, desk.Q + job.queue * W)
             Q = desk.Q
-        ahead.next = place
-        ahead.lines = m * job.plan.rows.row // 64 if job.direct and job.plan.rows.row > 0 else 0
-        gram_panels(Q, u, m, W, desk.S + g * W * W, ahead)
+        gram_panels(Q, u, m, W, desk.S + g * W * W)
     desk.filled[g] = 0
 
 
@@ -128,7 +122,7 @@ cdef void push_rows(const Tally* job, Desk* desk, const cell* x, Py_ssize_t row,
             desk.weight[place] = s
             desk.filled[g] += 1
             if desk.filled[g] == job.queue:
-                flush(job, desk, g, <const char*>x + row)
+                flush(job, desk, g)
         x = <const cell*>(<const char*>x + row)
 
 
@@ -161,7 +155,7 @@ cdef void moments_chunk(const Tally* job, Py_ssize_t lo, Py_ssize_t hi, double* 
     """Sums of rows lo to hi: part = n (K), M (K, d), S."""
     cdef const Rows* rows = &job.plan.rows
     cdef Desk desk = open_desk(job, work, part)
-    cdef Py_ssize_t m, g, end = hi
+    cdef Py_ssize_t m, g
     cdef const char* p
     while lo < hi:
         m = min(job.plan.block, hi - lo)
@@ -185,7 +179,7 @@ cdef void moments_chunk(const Tally* job, Py_ssize_t lo, Py_ssize_t hi, double* 
     if job.kind >= SCATTER and not rows.csr:
         for g in range(job.groups):
             if desk.filled[g]:
-                flush(job, &desk, g, rows.data + end * rows.row)
+                flush(job, &desk, g)
 
 
 cdef object square(upper):
