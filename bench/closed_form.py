@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
 import sklearn.discriminant_analysis as gaussian
-from measure import best_of, in_child, memory
+from fits import few
+from measure import in_child, memory
 from problems import covtype, fashion_mnist, made
+from race import timed
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -63,19 +66,20 @@ def result(rows):
     return {"rows": rows, "runs": [], "missing": {}}
 
 
-def floats(X):
-    """What scikit-learn works on: outside the clock it is given the same array, and it makes its own copies."""
-    return X
+def turns(calls, rounds):
+    """The best time of each call, in turn."""
+    return [min(times) for times in zip(*[[timed(call)[0] for call in calls] for _ in range(rounds)], strict=True)]
 
 
-def contest(name, data, ours, rivals, rounds):
-    """Our fit and each rival's, in turn; accuracy on rows that none has seen, which must be the same."""
+def fit(data, ours, rivals, name, *, goal, rounds=3):
+    """Our fit and each rival's, in turn; accuracy on rows that none has seen, which must be the same. Both are exact: no gap."""
     X, y = data()
     test = data(part="test")
-    some = slice(0, len(y), max(1, len(y) // 3000))
+    warnings.simplefilter("ignore", UserWarning)  # collinear columns
     for model in (ours, *rivals.values()):
-        model.fit(X[some], y[some])
-    times = best_of([partial(model.fit, X, y) for model in (ours, *rivals.values())], rounds)
+        with suppress(ValueError):  # too few rows for a rival: it is loaded all the same
+            model.fit(*few(X, y))
+    times = turns([partial(model.fit, X, y) for model in (ours, *rivals.values())], rounds)
     accuracy = ours.score(*test)
     rows = []
     for (label, rival), seconds in zip(rivals.items(), times[1:], strict=True):
@@ -83,19 +87,6 @@ def contest(name, data, ours, rivals, rounds):
         if abs(rival.score(*test) - accuracy) > 0.002:
             raise AssertionError(f"{name}: accuracies differ, {accuracy} and {rival.score(*test)} of {theirs}")
         rows.append({"problem": name, "ours": times[0], "rival": theirs, "theirs": seconds, "accuracy": accuracy})
-    return rows
-
-
-def closed_form(name, *, goal, problems=FITS, rounds=3):
-    """Whole fits of the same model; there is no gap, both are exact."""
-    rows = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # collinear columns
-        for label, (data, ours, rivals) in problems.items():
-            try:
-                rows += contest(label, data, ours, rivals, rounds)
-            except FileNotFoundError as reason:
-                print(f"{label}: left out, {reason}")
     return result(rows)
 
 
@@ -111,7 +102,7 @@ def folds(name, *, goal, data=MANY, cv=10, rounds=2):
     def rival():
         found["theirs"] = cross_val_score(theirs, X, y, cv=cv)
 
-    times = best_of([mine, rival], rounds)
+    times = turns([mine, rival], rounds)
     np.testing.assert_allclose(found["ours"], found["theirs"], atol=1e-4)
     row = {"problem": name, "ours": times[0], "rival": "scikit-learn cross_val_score", "theirs": times[1]}
     return result([row | {"accuracy": float(found["ours"].mean())}])
@@ -130,7 +121,7 @@ def predictions(name, *, goal, data=MANY, rounds=3):
         ours, theirs = (model.fit(X[:20_000], y[:20_000]) for model in models)
         if (ours.predict(X) != theirs.predict(X)).mean() > 1e-5:
             raise AssertionError(f"{label}: predictions differ")
-        times = best_of([partial(ours.predict, X), partial(theirs.predict, X)], rounds)
+        times = turns([partial(ours.predict, X), partial(theirs.predict, X)], rounds)
         rows.append({"problem": f"{name}, {label} 1M x 28, K=10", "ours": times[0], "rival": "scikit-learn", "theirs": times[1]})
     return result(rows)
 
@@ -153,3 +144,10 @@ def footprints(name, *, goal, data=MANY):
         ours, theirs = (in_child(footprint, model, data) for model in models)
         rows.append({"problem": f"{name}, {label}", "unit": "B", "ours": ours, "rival": "scikit-learn", "theirs": theirs})
     return result(rows)
+
+
+PROBLEMS = {name: partial(fit, *problem) for name, problem in FITS.items()} | {
+    "10-fold CV of LDA, 1M x 28, K=10": folds,
+    "predict": predictions,
+    "memory beyond X of a fit, 1M x 28, K=10": footprints,
+}

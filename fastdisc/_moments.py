@@ -163,7 +163,7 @@ def _moved(n, M, S, a):
 
 def pilot_means(X, r, K):
     """Means of the classes in a sample of rows that has some of each, (K, d); whole numbers where X is of whole numbers."""
-    n, d = X.shape
+    n = X.shape[0]
     rows = strata(n, PILOT, np.random.default_rng(0))
     missing = np.setdiff1d(np.arange(K), r[rows])
     if len(missing) and n > len(rows):
@@ -199,9 +199,9 @@ def collect(X, r, s, K, kind, *, own=False, parts=1, threshold=0.0, backend=None
         shift = np.zeros_like(shift)
     moments = Moments(Moment(kind), n, shift, M, S, group, own or kind == Moment.SQUARES)
     settled = moments.settled()
-    if isinstance(X, CSR) and S is not None and _cancelled(moments, settled):
-        if kind == Moment.SQUARES or X.shape[1] <= WIDEST:
-            return _by_slices(X, r, s, K, kind, options)
+    dense = isinstance(X, CSR) and (kind == Moment.SQUARES or (kind == Moment.SCATTER and X.shape[1] <= WIDEST))
+    if dense and _cancelled(moments, settled):
+        return _by_slices(X, r, s, K, kind, options)
     return settled
 
 

@@ -156,7 +156,8 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
         whitening = closed_form.whiten(moments.within / moments.total, self.tol)
         if whitening.rank < len(whitening.scale):
             warnings.warn(
-                f"within classes the {len(whitening.scale)} columns vary in {whitening.rank} directions only: the others are left out.",
+                f"within classes the {len(whitening.scale)} columns vary in {whitening.rank} directions only: the others are "
+                "left out.",
                 CollinearWarning,
                 stacklevel=6,
             )

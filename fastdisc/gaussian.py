@@ -80,8 +80,8 @@ class Covariances(FromMoments):
 class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Posteriors, Covariances, LinearClassifier):
     """Gaussian classes with one covariance: weights and posteriors in closed form (10.11)-(10.15), from one pass over the data.
 
-    scikit-learn's parameters mean what they mean there. Where the covariance has no inverse (constant or dependent columns, too few
-    rows), directions without variation within classes are left out, with a CollinearWarning.
+    scikit-learn's parameters mean what they mean there. Where the covariance has no inverse (constant or dependent columns, too
+    few rows), directions without variation within classes are left out, with a CollinearWarning.
 
     Parameters
     ----------
@@ -399,7 +399,8 @@ class QuadraticDiscriminantAnalysis(Scores, Covariances):
         names = ", ".join(str(label) for label in labels[:5]) + (", ..." if len(labels) > 5 else "")
         advice = "shrinkage" if self.solver == "eigen" else "reg_param"
         warnings.warn(
-            f"the covariance of class {names} is not full rank: its least variances are taken as tol={self.tol:g}. Raise {advice}.",
+            f"the covariance of class {names} is not full rank: its least variances are taken as tol={self.tol:g}. "
+            f"Raise {advice}.",
             CollinearWarning,
             stacklevel=5,
         )

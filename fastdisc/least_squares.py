@@ -6,7 +6,6 @@ import copy
 
 import numpy as np
 from scipy import linalg
-from sklearn.model_selection import check_cv
 
 from . import _validate
 from ._base import LinearClassifier, choice, fitted, number
@@ -222,7 +221,7 @@ class LeastSquaresClassifierCV(LeastSquaresClassifier):
         return -float(s @ (E**2).mean(axis=1))
 
     def _leave_one_out(self, X, r, s, moments, alphas):
-        """Scores of each alpha: without row t, its error is e_t / (1 - h_t), h_t = s_t (1 / n + (x_t - m)'(S_T + alpha I)^-1 (x_t - m))"""
+        """Scores of each alpha: without row t its error is e_t / (1 - h_t), h_t = s_t (1 / n + u_t'(S_T + alpha I)^-1 u_t)"""
         values, V = linalg.eigh(moments.within + moments.between)
         values = np.maximum(values, 0)
         rest, B = moments.n / moments.total, V.T @ (moments.n[:, None] * (moments.mean - moments.overall)).T
@@ -249,7 +248,7 @@ class LeastSquaresClassifierCV(LeastSquaresClassifier):
 
     def _folds(self, X, r, s, K, alphas):
         """The moments of all rows, and the scores of each alpha over folds, each against the moments of the others."""
-        folds, count, tested = fold_codes(check_cv(self.cv, r, classifier=True), r)
+        folds, count, tested = fold_codes(self.cv, r, K)
         parts = self._gather_folds(X, r, s, K, folds, count)
         moments = merged(parts)
         totals = np.zeros(len(alphas))

@@ -35,7 +35,7 @@ def grid_data(rng, n=3000, d=3, K=3, apart=1.0):
     return np.rint(X * 2**20) / 2**20, r
 
 
-# --- far from zero --------------------------------------------------------------------------------------------------------------
+# --- far from zero -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", ["cython", "numba", "numpy"])
@@ -124,7 +124,7 @@ def test_moments_in_high_precision(rng):
         np.testing.assert_allclose(found.within + found.between, total, rtol=1e-6)
 
 
-# --- degenerate data ---------------------------------------------------------------------------------------------------------------
+# --- degenerate data ---------------------------------------------------------------------------------------------------------
 
 
 def test_constant_and_dependent_columns(rng):
@@ -205,7 +205,7 @@ def test_moments_never_change(rng):
     assert isinstance(whole, Moments)
 
 
-# --- bad input ------------------------------------------------------------------------------------------------------------------------
+# --- bad input ---------------------------------------------------------------------------------------------------------------
 
 X = np.abs(np.random.default_rng(0).standard_normal((30, 3)))
 Y = np.arange(30) % 3
@@ -284,9 +284,9 @@ def test_bad_input_is_named(cls, what):
 def test_bad_rows_to_learn_forget_and_merge():
     model = LinearDiscriminantAnalysis().partial_fit(X, Y, classes=[0, 1, 2])
     before = model.decision_function(X)
-    with pytest.raises(ValueError, match="not among the classes: .*5.* in row 0"):
+    with pytest.raises(ValueError, match=r"not among the classes: .*5.* in row 0"):
         model.partial_fit(X, Y + 5)
-    with pytest.raises(ValueError, match="classes=.* is not what it was before"):
+    with pytest.raises(ValueError, match=r"classes=.* is not what it was before"):
         model.partial_fit(X, Y, classes=[0, 1])
     with pytest.raises(ValueError, match="not among the classes"):
         model.forget(X, Y + 5)

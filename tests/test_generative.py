@@ -12,12 +12,11 @@ from sklearn import naive_bayes as rival_bayes
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import RidgeClassifier
-from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import fastdisc
 from fastdisc import (
     BernoulliNB,
     FisherDiscriminant,
@@ -31,6 +30,7 @@ from fastdisc import (
     QuadraticDiscriminantAnalysis,
     cross_val_from_moments,
 )
+from fastdisc._folds import fold_codes
 
 LOADERS = (load_iris, load_wine, load_breast_cancer, load_digits)
 MODELS = [
@@ -81,7 +81,7 @@ def assert_same(a, b, X, tol=1e-10):
     assert np.abs(A - B).max() <= tol * max(1, np.abs(A).max())
 
 
-# --- scikit-learn's results -------------------------------------------------------------------------------------------------
+# --- scikit-learn's results --------------------------------------------------------------------------------------------------
 
 
 @COLLINEAR
@@ -196,7 +196,7 @@ def test_targets_that_give_fishers_direction():
     assert ours.predict_targets(X).shape == (len(X), 1)
 
 
-# --- Fisher -----------------------------------------------------------------------------------------------------------------
+# --- Fisher ------------------------------------------------------------------------------------------------------------------
 
 
 @COLLINEAR
@@ -235,7 +235,7 @@ def test_fishers_threshold_is_where_the_densities_cross():
     assert a.mean() < model.threshold_ < b.mean()
 
 
-# --- weights, streams, forgetting, merging, folds ------------------------------------------------------------------------------
+# --- weights, streams, forgetting, merging, folds ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", STREAMS, ids=name)
@@ -319,6 +319,18 @@ def test_cross_validation_from_moments(ours, theirs, cv):
     np.testing.assert_allclose(loss, cross_val_score(theirs, X, names, cv=cv, scoring="neg_log_loss"), rtol=1e-5)
 
 
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_folds_are_those_of_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    folds, K = int(rng.integers(2, 7)), int(rng.integers(2, 6))
+    y = rng.permutation(np.r_[np.repeat(np.arange(K), folds), rng.integers(0, K, int(rng.integers(0, 90)))])
+    codes, count, tested = fold_codes(folds, y.astype(np.int32), K)
+    assert count == tested == folds
+    for f, (_, test) in enumerate(StratifiedKFold(folds).split(y, y)):
+        assert np.array_equal(np.flatnonzero(codes == f), test)
+
+
 def test_cross_validation_takes_folds_only():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="each row at most once"):
@@ -336,7 +348,7 @@ def test_least_squares_on_rows_held_out(cv, scoring):
     model = LeastSquaresClassifierCV(alphas, cv=cv, scoring=scoring).fit(X, y)
     for alpha, score in zip(alphas, model.scores_, strict=True):
         total = 0.0
-        splits = KFold(len(y)).split(X) if cv is None else fastdisc.least_squares.check_cv(cv, y, classifier=True).split(X, y)
+        splits = KFold(len(y)).split(X) if cv is None else StratifiedKFold(cv).split(X, y)
         for train, test in splits:
             Y = LeastSquaresClassifier(alpha).fit(X[train], y[train]).predict_targets(X[test])
             hits = (Y.argmax(axis=1) == y[test]) if scoring == "accuracy" else -((Y - np.eye(3)[y[test]]) ** 2).mean(axis=1)
@@ -347,7 +359,7 @@ def test_least_squares_on_rows_held_out(cv, scoring):
     assert_same(model, LeastSquaresClassifier(model.alpha_).fit(X, y), X)
 
 
-# --- priors and samples ----------------------------------------------------------------------------------------------------------
+# --- priors and samples ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", [model for model in MODELS if hasattr(model, "predict_proba")], ids=name)
@@ -404,7 +416,7 @@ def test_gaussian_classes_give_the_logistic_posterior():
     np.testing.assert_allclose(lda.predict_proba(X[:1000]), logistic.predict_proba(X[:1000]), atol=0.01)
 
 
-# --- life among the others -------------------------------------------------------------------------------------------------------
+# --- life among the others ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", MODELS, ids=name)

@@ -170,7 +170,7 @@ def class_moments(X, r, s, shift, group, kind, grid, n_threads):
     """Weights, sums and scatter of classes: (4.21), (4.28)."""
     X = _with_constant(_float64(X))[:, 1:]
     s, R = np.broadcast_to(s, len(r)), np.eye(len(shift))[r]  # (N,), (N, K)
-    U = (X > shift[r]) + (X - X) if kind == Moment.COUNTS else X - shift[r]
+    U = np.where(shift[r] < X, 1.0, 0.0) + 0 * X if kind == Moment.COUNTS else X - shift[r]
     n, M = R.T @ s, R.T @ (s[:, None] * U)
     if kind in (Moment.SUMS, Moment.COUNTS):
         return n, M, None
