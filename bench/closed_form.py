@@ -75,11 +75,12 @@ def fit(data, ours, rivals, name, *, goal, rounds=3):
     """Our fit and each rival's, in turn; accuracy on rows that none has seen, which must be the same. Both are exact: no gap."""
     X, y = data()
     test = data(part="test")
-    warnings.simplefilter("ignore", UserWarning)  # collinear columns
-    for model in (ours, *rivals.values()):
-        with suppress(ValueError):  # too few rows for a rival: it is loaded all the same
-            model.fit(*few(X, y))
-    times = turns([partial(model.fit, X, y) for model in (ours, *rivals.values())], rounds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # collinear columns
+        for model in (ours, *rivals.values()):
+            with suppress(ValueError):  # too few rows for a rival: it is loaded all the same
+                model.fit(*few(X, y))
+        times = turns([partial(model.fit, X, y) for model in (ours, *rivals.values())], rounds)
     accuracy = ours.score(*test)
     rows = []
     for (label, rival), seconds in zip(rivals.items(), times[1:], strict=True):

@@ -231,7 +231,6 @@ def test_predictions_of_the_same_weights():
 
 
 @linux
-@pytest.mark.filterwarnings("default")
 def test_closed_form_models_beside_scikit_learn(tiny):
     import closed_form
 

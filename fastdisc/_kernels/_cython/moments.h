@@ -148,8 +148,9 @@ struct whole {
     static vec fill(std::int32_t a) { return _mm512_set1_epi32(a); }
     static vec add(vec s, vec a, vec b) { return _mm512_add_epi32(s, _mm512_madd_epi16(a, b)); }
     static void spill(double *h, vec a) {
-        _mm512_storeu_pd(h, _mm512_add_pd(_mm512_loadu_pd(h), _mm512_cvtepi32_pd(_mm512_castsi512_si256(a))));
-        _mm512_storeu_pd(h + 8, _mm512_add_pd(_mm512_loadu_pd(h + 8), _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(a, 1))));
+        std::int32_t part[16];  // the intrinsics that would do without make GCC 12 warn of its own headers
+        _mm512_storeu_si512((void *)part, a);
+        for (int j = 0; j < 16; j++) h[j] += part[j];
     }
     static vec zero() { return _mm512_setzero_si512(); }
 };
@@ -178,7 +179,7 @@ struct whole {
     static vec zero() { return _mm_setzero_si128(); }
 };
 #else
-struct whole {  // one lane, the same code
+struct whole {  // one lane, the same code; bytes then go the way of float64, which is exact too
     typedef std::int32_t vec;
     static vec load(const std::int32_t *p) { return *p; }
     static vec fill(std::int32_t a) { return a; }
