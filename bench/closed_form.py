@@ -67,11 +67,16 @@ def result(rows):
 
 
 def turns(calls, rounds):
-    """The best time of each call, in turn."""
-    return [min(times) for times in zip(*[[timed(call)[0] for call in calls] for _ in range(rounds)], strict=True)]
+    """The best time of each call, in turn: of three where a call takes over a second, else of `rounds`."""
+    best = [np.inf] * len(calls)
+    for turn in range(rounds):
+        for i, call in enumerate(calls):
+            if turn < 3 or best[i] <= 1.0:
+                best[i] = min(best[i], timed(call)[0])
+    return best
 
 
-def fit(data, ours, rivals, name, *, goal, rounds=3):
+def fit(data, ours, rivals, name, *, goal, rounds=9):
     """Our fit and each rival's, in turn; accuracy on rows that none has seen, which must be the same. Both are exact: no gap."""
     X, y = data()
     test = data(part="test")
@@ -109,7 +114,7 @@ def folds(name, *, goal, data=MANY, cv=10, rounds=2):
     return result([row | {"accuracy": float(found["ours"].mean())}])
 
 
-def predictions(name, *, goal, data=MANY, rounds=3):
+def predictions(name, *, goal, data=MANY, rounds=9):
     """predict of fitted models, same classes."""
     X, y = data()
     pairs = {
