@@ -60,7 +60,8 @@ class BuildInParallel(build_ext):
 
 
 compile_openmp, link_openmp = openmp_flags()
-sources = [f"{FOLDER}/{name}" for name in ("kernels.pxi", "rows.pxi", "links.pxi", "online.pxi", "rank.pxi", "tiles.h")]
+parts = ("kernels.pxi", "rows.pxi", "links.pxi", "online.pxi", "rank.pxi", "moments.pxi", "tiles.h", "moments.h")
+sources = [f"{FOLDER}/{name}" for name in parts]
 extensions = [
     Extension(
         f"fastdisc._kernels._cython.{level}",

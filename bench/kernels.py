@@ -11,7 +11,7 @@ from measure import best_of, reader
 from problems import dense, groups, images
 
 from fastdisc import _config, _kernels
-from fastdisc._kernels import NO_OFFSET, Link, grid, group_grid
+from fastdisc._kernels import NO_OFFSET, Link, Moment, grid, group_grid, moments_grid
 
 BACKENDS = ("cython", "numba", "numpy")
 THREADS = min(2, _config.cpus())
@@ -34,6 +34,29 @@ def sweep(n, d, dtype, order, K=2):
         calls = {name: lambda k, A=X: k.sweep(A, link, r, ONE, NO_OFFSET, W, order, g, THREADS) for name in ("cython", "numba")}
         calls["numpy"] = lambda k: k.sweep(X64, link, r, ONE, NO_OFFSET, W, order, g, THREADS)
         return X, THREADS, calls
+
+    return make
+
+
+def class_moments(n, d, dtype, kind, K=10, own=False):
+    def make():
+        X, y = images(n, d, K, dtype) if d == 784 else dense(n, d, K, dtype)
+        group = (np.arange(K) if own else np.zeros(K)).astype(np.int32)
+        shift, r = np.rint(X[:100].mean(axis=0)) * np.ones((K, 1)), y.astype(np.int32)
+        g = moments_grid(X.shape, X.itemsize, K * (d + 1), d if kind >= Moment.SCATTER else 0, len(np.unique(group)))
+        call = lambda k: k.class_moments(X, r, ONE, shift, group, int(kind), g, THREADS)  # noqa: E731
+        return X, THREADS, dict.fromkeys(BACKENDS, call)
+
+    return make
+
+
+def quadratic(n, d, K=10, diagonal=False):
+    def make():
+        X, _ = dense(n, d, K)
+        A = np.random.default_rng(1).standard_normal((K, d) if diagonal else (K, d, d))
+        A = A if diagonal else np.triu(A)
+        call = lambda k: k.quadratic(X, np.zeros((K, d)), A, np.zeros(K), grid(X.shape, 8, 1, 2), THREADS)  # noqa: E731
+        return X, THREADS, dict.fromkeys(BACKENDS, call)
 
     return make
 
@@ -83,6 +106,12 @@ PROBLEMS = {
     "softmax gradient K=10 60k x 784 uint8": sweep(60_000, 784, "uint8", 1, K=10),
     "softmax gradient K=10 60k x 784 float32": sweep(60_000, 784, "float32", 1, K=10),
     "softmax gradient K=10 1M x 28 float64": sweep(1_000_000, 28, "float64", 1, K=10),
+    "class sums K=10 1M x 28 float64": class_moments(1_000_000, 28, "float64", Moment.SUMS),
+    "scatter within classes K=10 1M x 28 float64": class_moments(1_000_000, 28, "float64", Moment.SCATTER),
+    "scatter of each class K=10 1M x 28 float64": class_moments(1_000_000, 28, "float64", Moment.SCATTER, own=True),
+    "scatter within classes K=10 60k x 784 uint8": class_moments(60_000, 784, "uint8", Moment.SCATTER),
+    "quadratic scores K=10 1M x 28": quadratic(1_000_000, 28),
+    "quadratic scores, diagonal, K=10 1M x 28": quadratic(1_000_000, 28, diagonal=True),
     "perceptron epoch 1M x 28, 9% mistakes": perceptron(1_000_000, 28, 2, 0.1),
     "perceptron epoch 1M x 28, 39% mistakes": perceptron(1_000_000, 28, 2, 1.0),
     "perceptron epoch K=10 200k x 28": perceptron(200_000, 28, 10, 0.1),

@@ -10,13 +10,28 @@ from ._config import config_context, get_config, set_config, show_config
 __version__ = "0.1.0"
 
 _LAZY = {"LogisticRegression": "logistic", "LogisticRegressionCV": "logistic_cv", "SeparationWarning": "exceptions"}
+_LAZY |= {"LinearDiscriminantAnalysis": "gaussian", "QuadraticDiscriminantAnalysis": "gaussian", "CollinearWarning": "exceptions"}
+_LAZY |= {"FisherDiscriminant": "fisher", "LeastSquaresClassifier": "least_squares", "LeastSquaresClassifierCV": "least_squares"}
+_LAZY |= {"BernoulliNB": "bayes", "MultinomialNB": "bayes", "PoissonNB": "bayes", "GaussianNB": "bayes"}
+_LAZY |= {"cross_val_from_moments": "_folds"}
 _MODULES = ("exceptions", "special")
 
 __all__ = [
+    "BernoulliNB",
+    "CollinearWarning",
+    "FisherDiscriminant",
+    "GaussianNB",
+    "LeastSquaresClassifier",
+    "LeastSquaresClassifierCV",
+    "LinearDiscriminantAnalysis",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "MultinomialNB",
+    "PoissonNB",
+    "QuadraticDiscriminantAnalysis",
     "SeparationWarning",
     "config_context",
+    "cross_val_from_moments",
     "exceptions",
     "get_config",
     "set_config",

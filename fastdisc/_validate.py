@@ -64,7 +64,7 @@ def _column(y, n_rows):
     return y
 
 
-def labels(y, n_rows):
+def labels(y, n_rows, least=2):
     """The sorted classes, and the (N,) int32 code of each row's class."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -83,7 +83,7 @@ def labels(y, n_rows):
                 f"Unknown label type: continuous. Class labels are whole numbers or names; row {row} of y is {y[row]}"
             )
     classes, codes = _encode(y)
-    if len(classes) < 2:
+    if len(classes) < least:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, "
             f"but the data contains only one class: {classes.tolist()[0]!r}"

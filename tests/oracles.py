@@ -119,3 +119,38 @@ def gradient_descent(X, r, W, eta, steps):
         if step < steps:
             W = W - eta * G
     return W, losses, errors
+
+
+def class_moments(X, r, s, shift, group, kind):
+    """Weights, sums and scatter, term by term; kind 0 sums, 1 counts, 2 squares, 3 scatter, 4 with squares as more columns."""
+    rows, K, d = dense(X), len(shift), len(shift[0])
+    n, M, Q = np.zeros(K), np.zeros((K, d)), np.zeros((K, d))
+    width = 2 * d if kind == 4 else d
+    S = np.zeros((max(group) + 1, width, width))
+    for t, row in enumerate(rows):
+        k, weight = r[t], s[t] if len(s) > 1 else s[0]
+        u = [float(x > c) if kind == 1 else x - c for x, c in zip(row, shift[k], strict=True)]
+        v = u + [a * a for a in u] if kind == 4 else u
+        n[k] += weight
+        for i in range(d):
+            M[k, i] += weight * u[i]
+            Q[k, i] += weight * u[i] ** 2
+        for i in range(width if kind > 2 else 0):
+            for j in range(width):
+                S[group[k], i, j] += weight * v[i] * v[j]
+    return n, M, (None, None, Q, S, S)[kind]
+
+
+def quadratic(X, mean, A, c):
+    """c_k - |A_k (x - mean_k)|^2 / 2 for each row and class; A_k a matrix, or the list of a diagonal."""
+    Z = []
+    for row in dense(X):
+        Z.append([])
+        for k in range(len(mean)):
+            u = [x - m for x, m in zip(row, mean[k], strict=True)]
+            if np.ndim(A[k]) == 1:
+                v = [a * b for a, b in zip(A[k], u, strict=True)]
+            else:
+                v = [sum(a * b for a, b in zip(line, u, strict=True)) for line in A[k]]
+            Z[-1].append(c[k] - sum(a * a for a in v) / 2)
+    return np.array(Z)

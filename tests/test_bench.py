@@ -17,7 +17,7 @@ BENCH = Path(__file__).parent.parent / "bench"
 def bench_on_path(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     yield
-    for name in ("table", "compare", "problems", "rivals", "time_to_accuracy", "measure", "race", "fits", "sizes"):
+    for name in ("table", "compare", "problems", "rivals", "time_to_accuracy", "measure", "race", "fits", "sizes", "closed_form"):
         sys.modules.pop(name, None)
 
 
@@ -228,6 +228,23 @@ def test_predictions_of_the_same_weights():
 
     rows = sizes.predictions("predict", goal=1e-8, n=3000, d=4)["rows"]
     assert [row["problem"] for row in rows] == ["predict, 0.003M x 4", "predict, one row"]
+
+
+@linux
+def test_closed_form_models_beside_scikit_learn(tiny):
+    import closed_form
+
+    data = partial(tiny, 3)
+    for name, (_, ours, rivals) in closed_form.FITS.items():
+        if "QDA" not in name:
+            rows = closed_form.fit(data, ours, rivals, name, goal=1e-8, rounds=1)["rows"]
+            assert [row["problem"] for row in rows] == [name] * len(rivals) and min(row["theirs"] for row in rows) > 0
+    (row,) = closed_form.folds("folds", goal=1e-8, data=data, cv=3, rounds=1)["rows"]
+    assert row["rival"] == "scikit-learn cross_val_score"
+    rows = closed_form.predictions("predict", goal=1e-8, data=data, rounds=1)["rows"]
+    assert [row["problem"].split()[1] for row in rows] == ["LDA", "QDA", "GaussianNB"]
+    rows = closed_form.footprints("memory", goal=1e-8, data=data)["rows"]
+    assert all(row["unit"] == "B" and row["ours"] >= 0 for row in rows)
 
 
 def test_results_are_merged_and_shown(tmp_path, monkeypatch, capsys):

@@ -25,6 +25,16 @@ class Link(IntEnum):
     SOFTMAX = 2
 
 
+class Moment(IntEnum):
+    """What `class_moments` sums of u = x less its class's shift."""
+
+    SUMS = 0  # u
+    COUNTS = 1  # [x > shift]
+    SQUARES = 2  # u, u^2
+    SCATTER = 3  # u, u u'
+    QUARTIC = 4  # u, v v' with v = [u u^2]
+
+
 class CSR(NamedTuple):
     """Compressed rows: float64 or float32 data, int32 or int64 indices and indptr."""
 
@@ -125,6 +135,24 @@ class Kernels(Protocol):
         active while z_v - z_u + margin > 0. Returns (error, weight of active pairs, subgradient (d,)).
         """
 
+    @staticmethod
+    def class_moments(X, r, s, shift, group, kind: int, grid: Grid, n_threads: int):
+        """Weights, sums and scatter of classes: (4.21), (4.28).
+
+        shift is (K, d) float64 in C order: whole numbers from 0 to 255 (uint8) or -128 to 127 (int8) where X is of bytes, and
+        zeros where it is CSR, but for COUNTS, which takes any. group is (K,) int32: classes of the same number from 0 on share a
+        scatter matrix. Returns (n (K,), M (K, d), S) with S None, (K, d) for SQUARES, (groups, d, d) for SCATTER, and (groups,
+        2 d, 2 d) for QUARTIC, which is for dense X only. Bytes of equal weight have exact sums.
+        """
+
+    @staticmethod
+    def quadratic(X, mean, A, c, grid: Grid, n_threads: int):
+        """Quadratic scores of classes, and whether all are finite: (10.2), (10.34).
+
+        z_k = c_k - |A_k (x - mean_k)|^2 / 2. mean is (K, d) and A (K, p, d), or (K, d) where each A_k is a diagonal; both float64
+        in C order. Returns ((N, K) float64, bool).
+        """
+
 
 # With this many chunks 16 threads still find work for the last tenth of a sweep.
 CHUNKS = 64
@@ -132,6 +160,7 @@ CHUNKS = 64
 # all of them together must not take too much memory.
 ROWS, ROWS_HESSIAN, MEMORY = 128, 512, 64 * 2**20
 L1, L2 = 32 * 1024, 256 * 1024
+QUEUES, PARTS = 16 * 2**20, 24 * 2**20  # bytes of one thread's queues, and of all partial sums of moments
 
 
 def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stored: int | None = None) -> Grid:
@@ -148,6 +177,21 @@ def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stor
     size = K * (d + 1) + (K * (K + 1) // 2 * (d + 1) ** 2 if order == 2 else 0)
     worth = n // (ROWS_HESSIAN if order == 2 else ROWS) if stored is None else stored * K // (16 * size)
     chunks = max(1, min(CHUNKS, max(4, worth), max(2, MEMORY // (8 * size)), -(-n // block)))
+    chunk = -(-n // chunks)
+    return Grid(block, -(-chunk // block) * block)
+
+
+def moments_grid(shape: tuple[int, int], itemsize: int, sums: int, columns: int, groups: int) -> Grid:
+    """Blocks and chunks of `class_moments`: `sums` numbers beside the scatter, which has `groups` matrices of so many `columns`.
+
+    A block is also a group's queue of rows. Wide matrices lie outside L2, and long queues spare trips there and back.
+    """
+    n, _ = shape
+    block = (256 if columns <= 64 else 512) if itemsize == 1 else 64 if columns <= 64 else 128
+    while block > 16 and groups * block * columns * 8 > QUEUES:
+        block //= 2
+    size = sums + groups * columns**2
+    chunks = max(1, min(CHUNKS, max(4, n // max(ROWS_HESSIAN, block)), max(2, PARTS // (8 * size)), -(-n // block)))
     chunk = -(-n // chunks)
     return Grid(block, -(-chunk // block) * block)
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from scipy.sparse import csr_array
 
-from . import CSR, Link
+from . import CSR, Link, Moment
 
 
 def _float64(X):
@@ -164,3 +164,28 @@ def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):
         active += P.sum()
         e[rows] = P.sum(axis=0) - P.sum(axis=1)
     return error, active, X.T @ e
+
+
+def class_moments(X, r, s, shift, group, kind, grid, n_threads):
+    """Weights, sums and scatter of classes: (4.21), (4.28)."""
+    X = _with_constant(_float64(X))[:, 1:]
+    s, R = np.broadcast_to(s, len(r)), np.eye(len(shift))[r]  # (N,), (N, K)
+    U = np.where(shift[r] < X, 1.0, 0.0) + 0 * X if kind == Moment.COUNTS else X - shift[r]
+    n, M = R.T @ s, R.T @ (s[:, None] * U)
+    if kind in (Moment.SUMS, Moment.COUNTS):
+        return n, M, None
+    if kind == Moment.SQUARES:
+        return n, M, R.T @ (s[:, None] * U**2)
+    U = np.hstack([U, U**2]) if kind == Moment.QUARTIC else U
+    members = [np.flatnonzero(group[r] == g) for g in range(group.max() + 1)]
+    return n, M, np.stack([U[rows].T @ (s[rows, None] * U[rows]) for rows in members])
+
+
+def quadratic(X, mean, A, c, grid, n_threads):
+    """Quadratic scores of classes, and whether all are finite: (10.2), (10.34)."""
+    X = _with_constant(_float64(X))[:, 1:]
+    Z = [
+        c_k - (((X - m) * A_k if A_k.ndim == 1 else (X - m) @ A_k.T) ** 2).sum(axis=1) / 2
+        for m, A_k, c_k in zip(mean, A, c, strict=True)
+    ]
+    return np.stack(Z, axis=1), bool(np.isfinite(Z).all())

@@ -43,4 +43,6 @@ outputs = _module.outputs
 perceptron = _module.perceptron
 rank_pairs = _module.rank_pairs
 rank_sweep = _module.rank_sweep
+class_moments = _module.class_moments
+quadratic = _module.quadratic
 openmp_threads = _module.openmp_threads

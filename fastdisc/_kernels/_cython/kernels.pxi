@@ -36,6 +36,7 @@ include "rows.pxi"
 include "links.pxi"
 include "online.pxi"
 include "rank.pxi"
+include "moments.pxi"
 
 
 def openmp_threads():

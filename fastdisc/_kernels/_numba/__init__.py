@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import numba
 import numpy as np
 
-from .. import CSR, Link
-from . import jitted, online, rank
+from .. import CSR, Link, Moment
+from . import jitted, moments, online, rank
 
-DRIVERS = jitted.DRIVERS | rank.DRIVERS
+DRIVERS = jitted.DRIVERS | rank.DRIVERS | moments.DRIVERS
 PROCESS = os.getpid()
 _one_at_a_time = threading.Lock()
 
@@ -179,3 +179,31 @@ def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):
         G,
     )
     return *sums.sum(axis=0), G.sum(axis=0)[0]
+
+
+def class_moments(X, r, s, shift, group, kind, grid, n_threads):
+    """Weights, sums and scatter of classes: (4.21), (4.28)."""
+    (rows, d), K = X.shape, len(shift)
+    chunks = -(-rows // grid.chunk)
+    width = 2 * d if kind == Moment.QUARTIC else d
+    D = (width + 7) // 8 * 8  # whole vectors
+    n, M = np.zeros((chunks, K)), np.zeros((chunks, K, d))
+    S = np.zeros((chunks, 1, K, d) if kind < Moment.SCATTER else (chunks, int(group.max()) + 1, D, D))
+    args = _features(X), r, s, shift, group, int(kind), grid.block, grid.chunk, n, M, S
+    _run(moments.moments_driver, n_threads, chunks, *args)
+    n, M, S = n.sum(axis=0), M.sum(axis=0), S.sum(axis=0)
+    if isinstance(X, CSR) and kind == Moment.COUNTS:
+        M += n[:, None] * (0 > shift)
+    if kind < Moment.SCATTER:
+        return n, M, S[0] if kind == Moment.SQUARES else None
+    upper = S[:, :width, :width]
+    return n, M, np.where(np.arange(width)[:, None] <= np.arange(width), upper, upper.swapaxes(1, 2))
+
+
+def quadratic(X, mean, A, c, grid, n_threads):
+    """Quadratic scores of classes, and whether all are finite: (10.2), (10.34)."""
+    chunks = -(-X.shape[0] // grid.chunk)
+    out, check = np.empty((X.shape[0], len(mean))), np.zeros(chunks)
+    factors = A.reshape(len(A), -1, A.shape[-1])
+    _run(moments.quadratic_driver, n_threads, chunks, _features(X), mean, factors, c, A.ndim == 2, grid.chunk, out, check)
+    return out, not bool(np.isnan(check).any())
