@@ -9,12 +9,20 @@ from ._config import config_context, get_config, set_config, show_config
 
 __version__ = "0.1.0"
 
-_LAZY = {"LogisticRegression": "logistic", "LogisticRegressionCV": "logistic_cv", "SeparationWarning": "exceptions"}
+_LAZY = {
+    "LogisticRegression": "logistic",
+    "LogisticRegressionCV": "logistic_cv",
+    "OnlineClassifier": "online",
+    "Perceptron": "perceptron",
+    "SeparationWarning": "exceptions",
+}
 _MODULES = ("exceptions", "special")
 
 __all__ = [
     "LogisticRegression",
     "LogisticRegressionCV",
+    "OnlineClassifier",
+    "Perceptron",
     "SeparationWarning",
     "config_context",
     "exceptions",

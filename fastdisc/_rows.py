@@ -22,6 +22,18 @@ def _ours(A, like):
     return CSR(A.data, A.indices.astype(index, copy=False), A.indptr.astype(index, copy=False), A.shape[1])
 
 
+def canonical(X):
+    """X, where no column stands twice in a row of CSR; a copy only where one does, or where columns are out of order."""
+    if not isinstance(X, CSR):
+        return X
+    A = _scipy(X)
+    if A.has_canonical_format:
+        return X
+    A = A.copy()
+    A.sum_duplicates()
+    return _ours(A, X)
+
+
 def strata(n, m, rng):
     """About m of n rows, in order: one at random from each of m runs of rows, so that no order of the rows spoils the draw."""
     if m >= n:
@@ -74,6 +86,15 @@ def moments(X, s):
     deviation = np.sqrt(square / total)
     # A constant column whose mean is not exact leaves some rounding behind.
     return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 0.0)
+
+
+def standardized(X, s):
+    """A copy of X with columns of mean 0 and spread 1, and what was taken off and divided by. CSR keeps its zeros, and its means."""
+    mean, scale = moments(X, s)
+    scale = np.where(scale > 0, scale, 1.0)
+    if isinstance(X, CSR):
+        return X._replace(data=X.data / scale[X.indices]), np.zeros_like(mean), scale
+    return (X - mean) / scale, mean, scale
 
 
 def norms(X, s, *, axis, mean=0.0, scale=1.0):

@@ -15,6 +15,7 @@ import numpy as np
 DTYPES = tuple(np.dtype(name) for name in ("float64", "float32", "uint8", "int8", "int16", "bool"))
 BACKENDS = ("cython", "numba", "numpy")
 NO_OFFSET = np.empty((0, 1))
+STEEPEST = 1e12  # slope of a loss that an online rule steps by: from far off, as the first steps may go, it comes back
 
 
 class Link(IntEnum):
@@ -23,6 +24,46 @@ class Link(IntEnum):
     IDENTITY = 0
     LOGISTIC = 1
     SOFTMAX = 2
+
+
+class Loss(IntEnum):
+    """What an online rule learns from: each class by itself, +1 against -1, but WINNER, where two classes compare."""
+
+    PERCEPTRON = 0
+    WINNER = 1
+    HINGE = 2
+    SQUARED_HINGE = 3
+    LOG = 4
+    MODIFIED_HUBER = 5
+    SQUARED = 6
+
+
+class Rate(IntEnum):
+    """How long the steps of an online rule are at its t-th row."""
+
+    CONSTANT = 0  # eta
+    OPTIMAL = 1  # eta / (power + t - 1)
+    INVSCALING = 2  # eta / t^power
+
+
+class Rule(NamedTuple):
+    """What an online kernel does with a row."""
+
+    loss: int
+    rate: int = Rate.CONSTANT
+    eta: float = 1.0
+    power: float = 0.0
+    alpha: float = 0.0  # strength of the penalty, of which l1 is the share of the L1 norm
+    l1: float = 0.0
+    intercept: bool = True  # whether it is learned
+    begin: float = 1.0  # the row from which weights are averaged
+
+
+class Walk(NamedTuple):
+    """The order in which an online kernel visits the rows: runs of `run` rows (the last may be shorter), each in its order."""
+
+    order: np.ndarray  # int64, the numbers of the runs
+    run: int
 
 
 class CSR(NamedTuple):
@@ -102,12 +143,14 @@ class Kernels(Protocol):
         """
 
     @staticmethod
-    def perceptron(X, r, s, W, eta: float):
-        """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes.
+    def online(X, r, s, W, U, Q, clock, rule: Rule, walk: Walk, n_threads: int):
+        """One pass of an online rule, as (4.55), with a step for each row; W is changed; the loss and the number of updates.
 
-        K = 1: a mistake is a score not strictly on the row's side of 0. K > 1: a mistake is another class that scores no less
-        than the row's own; the best such class (the first of equals) loses what the row's own gains. Rows of weight 0 count
-        for nothing.
+        K = 1: class 1 is +1, class 0 is -1. K > 1: each class is +1 against the others; with WINNER the row's own class, if it
+        does not score more than each other one, gains what the best of those (the first of equals) loses. U, of W's shape, gets
+        the weights added after each row from rule.begin on; Q, of W's shape, and clock[1] keep account of the L1 penalty;
+        either has no rows where it is not wanted. clock[0] counts the rows. Rows of weight 0 count for nothing. Products are
+        float64. The loss is NaN where a score was not finite.
         """
 
     @staticmethod

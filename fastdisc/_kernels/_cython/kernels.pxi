@@ -35,6 +35,8 @@ cdef enum Link:
 include "rows.pxi"
 include "links.pxi"
 include "online.pxi"
+include "rules.pxi"
+include "walk.pxi"
 include "rank.pxi"
 
 
