@@ -10,20 +10,24 @@ from ._config import config_context, get_config, set_config, show_config
 __version__ = "0.1.0"
 
 _LAZY = {
+    "Adaline": "adaline",
     "LogisticRegression": "logistic",
     "LogisticRegressionCV": "logistic_cv",
     "OnlineClassifier": "online",
     "Perceptron": "perceptron",
     "SeparationWarning": "exceptions",
+    "SigmoidRegression": "regression",
 }
 _MODULES = ("exceptions", "special")
 
 __all__ = [
+    "Adaline",
     "LogisticRegression",
     "LogisticRegressionCV",
     "OnlineClassifier",
     "Perceptron",
     "SeparationWarning",
+    "SigmoidRegression",
     "config_context",
     "exceptions",
     "get_config",

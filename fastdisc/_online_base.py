@@ -51,19 +51,7 @@ class OnlineLearner(LinearClassifier):
         s, errors = self._hold_out(sweep, r, s, seed)
         visits = Visits(X, r, s, shuffle=self.shuffle, seed=seed, backend=self.backend, n_threads=self.n_threads)
         pocket = (lambda W: sweep(W, 0).errors) if getattr(self, "pocket", False) else None
-        result = solve(
-            visits,
-            state,
-            self._rule(len(classes)),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            patience=self.n_iter_no_change,
-            clean=self._clean and errors is None,
-            adaptive=getattr(self, "learning_rate", None) == "adaptive",
-            errors=errors,
-            pocket=pocket,
-            verbose=self.verbose,
-        )
+        result = self._learn(visits, state, self._rule(len(classes), X, s), errors, pocket)
         self._state = None if self.standardize else state
         if self.standardize:
             self.mean_, self.scale_ = mean, scale
@@ -101,7 +89,7 @@ class OnlineLearner(LinearClassifier):
         s = _validate.class_weight(self.class_weight, classes, r, s, all_present=False)
         state = getattr(self, "_state", None)
         state = self._start(classes, X.shape[1], None, None, 0.0, 1.0, warm=not first) if state is None else state.copy()
-        rule = self._rule(len(classes))
+        rule = self._rule(len(classes), X, s)
         visits = Visits(X, r, s, backend=self.backend, n_threads=self.n_threads)
         loss, updates = visits(state, rule)
         self._state = state
@@ -111,6 +99,21 @@ class OnlineLearner(LinearClassifier):
         self.converged_ = bool(self._clean and updates == 0)
         self._note(None, None)
         return self
+
+    def _learn(self, visits, state, rule, errors, pocket):
+        return solve(
+            visits,
+            state,
+            rule,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            patience=self.n_iter_no_change,
+            clean=self._clean,
+            adaptive=getattr(self, "learning_rate", None) == "adaptive",
+            errors=errors,
+            pocket=pocket,
+            verbose=self.verbose,
+        )
 
     def _start(self, classes, d, coef, intercept, mean, scale, warm=None):
         """Given weights, the last ones, or zeros: as a state."""
@@ -182,7 +185,8 @@ class OnlineLearner(LinearClassifier):
             raise ValueError(f"validation_fraction must be a number between 0 and 1, got {self.validation_fraction!r}")
         if not isinstance(self.average, (bool, np.bool_)):
             number(self.average, "average", low=0, whole=True)
-        number(self.eta0, "eta0", low=0, open_low=True)
+        if self.eta0 != "auto":
+            number(self.eta0, "eta0", low=0, open_low=True)
         number(self.verbose, "verbose", low=0, whole=True)
         for name in ("fit_intercept", "warm_start", "early_stopping", "standardize"):
             choice(getattr(self, name), name, (True, False))

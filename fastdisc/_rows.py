@@ -97,6 +97,30 @@ def standardized(X, s):
     return (X - mean) / scale, mean, scale
 
 
+def largest_eigenvalue(X, s, rows=4096, rounds=50):
+    """That of the mean of [1 x][1 x]' over a sample of the rows, by power iteration."""
+    some = strata(X.shape[0], rows, np.random.default_rng(0))
+    s = s[some] if len(s) > 1 and s[some].any() else np.ones(1)
+    A = take_rows(X, some)
+    A = _scipy(A).astype(np.float64) if isinstance(A, CSR) else A.astype(np.float64)
+    v, top = np.ones(X.shape[1] + 1), 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(rounds):
+            v /= np.linalg.norm(v)
+            z = s * (A @ v[1:] + v[0])
+            v = np.append(z.sum(), A.T @ z) / (s[0] * len(some) if len(s) == 1 else s.sum())
+            last, top = top, float(np.linalg.norm(v))
+            if not abs(top - last) > 1e-4 * top:
+                break
+    return top
+
+
+def largest_norm(X, rows=1 << 16):
+    """max ||[1 x]||^2 over a sample of the rows."""
+    some = strata(X.shape[0], rows, np.random.default_rng(0))
+    return 1 + float(norms(take_rows(X, some), np.ones(1), axis=1).max())
+
+
 def norms(X, s, *, axis, mean=0.0, scale=1.0):
     """Weighted sums of squares: of each column (axis 0), or of each row's standardised features (axis 1)."""
     n, d = X.shape

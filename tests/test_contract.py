@@ -64,7 +64,7 @@ def test_equations_cited_are_listed():
 
 # estimator -> solver -> sweep -> kernel: a layer may import from those after it.
 LAYERS = [
-    ("estimators", {"logistic", "logistic_cv", "perceptron", "online", "_online_base", "_base"}),
+    ("estimators", {"logistic", "logistic_cv", "perceptron", "adaline", "online", "regression", "_online_base", "_base"}),
     ("problem", {"_problem", "_inference", "special"}),
     ("solvers", {"_solvers"}),
     ("sweep", {"_sweep", "_visits", "_rows"}),

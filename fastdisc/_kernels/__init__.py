@@ -24,6 +24,8 @@ class Link(IntEnum):
     IDENTITY = 0
     LOGISTIC = 1
     SOFTMAX = 2
+    SIGMOID = 3  # squared error of a sigmoid
+    LINEAR = 4  # squared error of the score itself, for targets +1 and -1
 
 
 class Loss(IntEnum):
@@ -106,7 +108,8 @@ class Kernels(Protocol):
 
     X is (N, d), N >= 1: an array of one of DTYPES with any strides, or CSR. r is (N,) int32: class codes, or grades coded 0, 1,
     ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows. o is (N, K) float64, added to the scores, or
-    NO_OFFSET. W is (K, d+1) float64, C order, the intercepts in column 0; K = 1 for LOGISTIC. In `sweep` and `product`, products
+    NO_OFFSET. W is (K, d+1) float64, C order, the intercepts in column 0; K = 1 for all links but
+    IDENTITY and SOFTMAX. In `sweep` and `product`, products
     of dense data other than float64 are float32 where grid.single allows it and no Hessian is asked for, and so are their sums
     within a block; all else is float64. Blocks are a multiple of 16 rows. No argument is written to but where said. NaN and
     infinity in X reach the sums.
@@ -117,7 +120,8 @@ class Kernels(Protocol):
         """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33).
 
         Returns (loss, errors, G, H): the weighted sum of losses; the weight of misclassified rows; for order >= 1 the gradient
-        (K, d+1); for order 2 the Hessian (K (d+1), K (d+1)), else None. With order 0 what stands in G means nothing.
+        (K, d+1); for order 2 the Hessian (K (d+1), K (d+1)), else None; of SIGMOID that of Gauss and Newton, without the second
+        derivative of the outputs. With order 0 what stands in G means nothing.
         """
 
     @staticmethod

@@ -63,7 +63,21 @@ def link_softmax(Z, r):
     return loss, Z.argmax(axis=1), Y - R, lambda i, j: Y[:, i] * ((i == j) - Y[:, j])
 
 
-LINKS = {Link.LOGISTIC: link_logistic, Link.SOFTMAX: link_softmax}
+def link_sigmoid(Z, r):
+    """z -> half the squared error (10.39), prediction, error (10.40), curvature"""
+    z, y = Z[:, 0], sigmoid(Z)[:, 0]
+    p, miss = y * sigmoid(-z), np.where(r == 1, -sigmoid(-z), y)  # y (1 - y), y - r
+    return miss**2 / 2, z > 0, (miss * p)[:, None], lambda i, j: p**2
+
+
+def link_linear(Z, r):
+    """z -> half the squared error, prediction, error, curvature   (4.1.7)"""
+    z = Z[:, 0]
+    miss = z - (2 * r - 1)
+    return miss**2 / 2, z > 0, miss[:, None], lambda i, j: np.ones(len(z))
+
+
+LINKS = {Link.LOGISTIC: link_logistic, Link.SOFTMAX: link_softmax, Link.SIGMOID: link_sigmoid, Link.LINEAR: link_linear}
 
 
 def _with_offset(Z, o):
@@ -87,6 +101,8 @@ def product(X, link, s, o, W, V, grid, n_threads):
     Z, U = _with_offset(_score(X, W), o), _score(X, V)
     if link == Link.LOGISTIC:
         return _accumulate(X, s[:, None] * sigmoid(Z) * sigmoid(-Z) * U)
+    if link in (Link.SIGMOID, Link.LINEAR):
+        return _accumulate(X, s[:, None] * (U if link == Link.LINEAR else (sigmoid(Z) * sigmoid(-Z)) ** 2 * U))
     Y = softmax(Z)
     return _accumulate(X, s[:, None] * Y * (U - (Y * U).sum(axis=1, keepdims=True)))
 
