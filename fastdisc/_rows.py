@@ -115,10 +115,10 @@ def largest_eigenvalue(X, s, rows=4096, rounds=50):
     return top
 
 
-def largest_norm(X, rows=1 << 16):
-    """max ||[1 x]||^2 over a sample of the rows."""
+def largest_norm(X, s, rows=1 << 16):
+    """max s ||[1 x]||^2 over a sample of the rows."""
     some = strata(X.shape[0], rows, np.random.default_rng(0))
-    return 1 + float(norms(take_rows(X, some), np.ones(1), axis=1).max())
+    return float(((s[some] if len(s) > 1 else s) * (1 + norms(take_rows(X, some), np.ones(1), axis=1))).max())
 
 
 def norms(X, s, *, axis, mean=0.0, scale=1.0):

@@ -121,7 +121,8 @@ def _encode(y):
 
 def is_indicator(y):
     """Whether y is a matrix, with a column for each of several classes."""
-    return sparse.issparse(y) or (not np.isscalar(y) and y is not None and np.ndim(y) == 2 and np.shape(y)[1] > 1)
+    shape = np.asarray(y).shape if y is not None and not sparse.issparse(y) else ()
+    return sparse.issparse(y) or (len(shape) == 2 and shape[1] > 1)
 
 
 def indicator(y, n_rows):

@@ -27,7 +27,8 @@ class Adaline(OnlineLearner):
         solution. Steps of one size leave "online" weights moving about that solution; their average nears it.
     eta0 : float or "auto", default="auto"
         The step. From 2 / (largest eigenvalue of the mean of [1 x][1 x]') on the weights run away, and a ValueError says so
-        before they do. "auto" takes half of 1 / (largest squared norm of a row) for "online", 1 / (that eigenvalue) for "batch".
+        before they do. "auto" takes half of 1 / (largest squared norm of a row) for "online", 1 / (that eigenvalue) for
+        "batch". Both are told from a sample where there are many rows. Weights of rows count as factors.
     fit_intercept : bool, default=True
     max_iter : int, default=1000
         The most epochs, or steps of "batch".
@@ -127,12 +128,12 @@ class Adaline(OnlineLearner):
 
     def _step(self, X, s):
         """The step, or ValueError if the weights would run away with it."""
-        top = largest_eigenvalue(X, s)
+        top = largest_eigenvalue(X, s) * (s.mean() if self.solver == "online" else 1)
         if not np.isfinite(top):
             _validate.check_finite(X)
             _validate.raise_too_large(X)
         if self.eta0 == "auto":
-            return 0.5 / max(largest_norm(X), top) if self.solver == "online" else 1 / top
+            return 0.5 / max(largest_norm(X, s), top) if self.solver == "online" else 1 / top
         if self.eta0 >= 2 / top:
             raise ValueError(
                 f"with eta0={self.eta0:g} the weights would run away: the largest eigenvalue of the mean of [1 x][1 x]' is {top:.3g}, "

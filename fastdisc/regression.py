@@ -32,8 +32,8 @@ class SigmoidRegression(LinearClassifier):
 
     Parameters
     ----------
-    C : float, default=np.inf
-        Inverse strength of an L2 penalty; none by default, as published.
+    C : float, default=1.0
+        Inverse strength of an L2 penalty; np.inf for none, as published.
     tol : float, default=1e-6
         Stop when the norm of the gradient over all rows has fallen to this share of what it is at zero weights; columns count in
         units of their spread.
@@ -94,7 +94,7 @@ class SigmoidRegression(LinearClassifier):
     def __init__(
         self,
         *,
-        C=np.inf,
+        C=1.0,
         tol=1e-6,
         fit_intercept=True,
         class_weight=None,
@@ -173,7 +173,7 @@ class SigmoidRegression(LinearClassifier):
         V = np.vstack([problem.outward(result.W) for problem, result in zip(problems, results, strict=True)])
         self.classes_, self.multilabel_, self.solver_ = classes, multilabel, names[0]
         self.coef_, self.intercept_ = V[:, 1:].copy(), V[:, 0].copy()
-        self.n_iter_ = np.array([result.n_iter for result in results], dtype=np.int32)
+        self.n_iter_ = np.array([max(1, result.n_iter) for result in results], dtype=np.int32)  # steps on samples count as one
         self.gradient_norm_ = np.array([result.gradient_norm for result in results])
         self.history_ = [result.history for result in results]
         self.converged_ = all(bool(result.converged) for result in results)

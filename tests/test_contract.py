@@ -15,7 +15,7 @@ ROOT = PROJECT / "fastdisc"  # the sources, also where a wheel of them is what i
 FUNCTIONS = [name for name, value in vars(Kernels).items() if isinstance(value, staticmethod)]
 
 # What one concept is called in each backend's sources; its docstring cites the same equations everywhere.
-CONCEPTS = ["link_logistic", "link_softmax"]
+CONCEPTS = ["link_logistic", "link_softmax", "link_sigmoid", "link_linear"]
 SOURCES = {
     "numpy": [ROOT / "_kernels/_numpy.py"],
     "numba": sorted((ROOT / "_kernels/_numba").glob("*.py")),

@@ -16,6 +16,7 @@ DTYPES = tuple(np.dtype(name) for name in ("float64", "float32", "uint8", "int8"
 BACKENDS = ("cython", "numba", "numpy")
 NO_OFFSET = np.empty((0, 1))
 STEEPEST = 1e12  # slope of a loss that an online rule steps by: from far off, as the first steps may go, it comes back
+SMALLEST = 1e-4  # factor that an online kernel keeps apart from the weights: averages lose as many digits as it has zeros
 
 
 class Link(IntEnum):

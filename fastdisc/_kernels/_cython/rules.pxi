@@ -19,7 +19,7 @@ cdef enum Rate:
     OPTIMAL
     INVSCALING
 
-cdef double STEEPEST = 1e12   # as in fastdisc/_kernels/__init__.py
+cdef double STEEPEST = 1e12, SMALLEST = 1e-4   # as in fastdisc/_kernels/__init__.py
 
 cdef struct Learner:
     Plan plan
@@ -189,7 +189,7 @@ cdef bint learn(Learner* job, Py_ssize_t t, const double* x, const double* z) no
     advance(job, job.tick - 1)
     eta = step_length(job, job.tick)
     job.scale *= max(0, 1 - eta * job.alpha * (1 - job.l1))
-    if job.scale < 1e-9:
+    if job.scale < SMALLEST:
         fold(job)
     if changes:
         for k in range(K):

@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from .. import STEEPEST, Loss, Rate
+from .. import SMALLEST, STEEPEST, Loss, Rate
 from .online import add_row, dot_row
 from .options import jit
 
@@ -133,7 +133,7 @@ def learn(X, t, own, weight, z, a, W, U, Q, f, rule):
     elif rate == INVSCALING:
         eta = eta / f[TICK] ** power
     f[SCALE] *= max(0.0, 1 - eta * alpha * (1 - l1))
-    if f[SCALE] < 1e-9:
+    if f[SCALE] < SMALLEST:
         fold(W, U, Q, f)
     for k in range(len(W)):
         if a[k] != 0:
@@ -165,7 +165,7 @@ def online_rows(X, r, s, W, U, Q, f, rule, order, run):
                 pay(X, t, W, U, Q, f)  # the row reads weights that are up to date
             for k in range(K):
                 z[k] = f[SCALE] * dot_row(X, t, W[k, 1:]) + W[k, 0]
-                f[TOTAL] += z[k] - z[k]  # NaN if one is not finite
+                f[TOTAL] += z[k] * 0.0  # NaN if one is not finite
             if s[t * step] != 0:
                 updates += learn(X, t, r[t], s[t * step], z, a, W, U, Q, f, rule)
     advance(f, f[TICK], rule[7], len(U) > 0)
