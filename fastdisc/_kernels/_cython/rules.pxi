@@ -5,6 +5,8 @@
 # for the rows before it. What the L1 penalty takes of a weight is taken when the weight is next read: `owed` is what it has come
 # to in all, and q what each weight has paid (Tsuruoka's cumulative penalty), both in units of w.
 
+from libc.math cimport fabs
+
 cdef enum Loss:
     PERCEPTRON
     WINNER
@@ -25,7 +27,7 @@ cdef struct Learner:
     Plan plan
     int loss, rate
     double eta, power, alpha, l1, begin
-    bint intercept, averaged, lasso
+    bint intercept, averaged, lasso, folded
     const int32_t* r
     const double* s
     Py_ssize_t step         # of s: 0 where one weight serves all rows
@@ -37,14 +39,21 @@ cdef struct Learner:
     double* u0
     double* q               # like w
     double* a               # (K) the last row's step for each class, 0 where it made none
+    Py_ssize_t* which       # (K) the classes where it made one
+    Py_ssize_t changes      # their number
     double scale, mass, count, tick, seen, owed   # tick: the rows so far, those without weight not counted
-    double total
+    double total, product   # the sum of losses; the product of 1 + exp(-|m|) whose logarithm is still to be added
     Py_ssize_t updates
 
 
-cdef inline double slope(int loss, double m, double* total) noexcept nogil:
-    """The derivative of a loss by the margin m = y z; adds the loss. What is not a number is a mistake."""
+cdef inline double slope(int loss, double m, double* total, double* product) noexcept nogil:
+    """The derivative of a loss by the margin m = y z; adds the loss. What is not a number is a mistake.
+
+    Of the log loss, log(1 + exp(-m)), only the larger part is added; 1 + exp(-|m|) is multiplied into the product, whose logarithm
+    is taken once for many rows.
+    """
     cdef double h = 1 - m, u, v
+    cdef double either[2]
     if loss == PERCEPTRON:
         if m > 0:
             return 0
@@ -56,10 +65,12 @@ cdef inline double slope(int loss, double m, double* total) noexcept nogil:
         total[0] += h
         return -1
     if loss == LOG:
-        u = exp_(-m if m > 0 else m)
-        v = 1 / ((1 + u) * (2 + u))
-        total[0] += log1p_ratio(u * (1 + u) * v) + (0 if m > 0 else -m)
-        return -v * (2 + u) * (u if m > 0 else 1)
+        u = exp_(-fabs(m))   # no branch on the sign, which nobody can predict
+        v = 1 / (1 + u)
+        total[0] += (fabs(m) - m) / 2
+        product[0] *= 1 + u
+        either[0], either[1] = 1, u
+        return -v * either[m > 0]
     if loss == SQUARED:
         total[0] += h * h / 2
         return -h
@@ -75,9 +86,12 @@ cdef inline double slope(int loss, double m, double* total) noexcept nogil:
 cdef Py_ssize_t rival(const double* z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t own) noexcept nogil:
     """The best class other than one's own; the first of equals."""
     cdef Py_ssize_t k, best = 1 if own == 0 else 0
+    cdef double top = z[best * ldz]
+    cdef bint more
     for k in range(K):
-        if k != own and z[k * ldz] > z[best * ldz]:
-            best = k
+        more = (z[k * ldz] > top) & (k != own)
+        best = k if more else best
+        top = z[k * ldz] if more else top
     return best
 
 
@@ -86,20 +100,25 @@ cdef inline Py_ssize_t learn_scores(Learner* job, const double* z, Py_ssize_t ow
     cdef Py_ssize_t K = job.plan.K, k, count = 0
     cdef double y, loss = 0
     if job.loss == WINNER:
-        memset(job.a, 0, K * sizeof(double))
         k = rival(z, GROUP, K, own)
         if not z[own * GROUP] > z[k * GROUP]:
-            job.a[own], job.a[k] = -1, 1
-            loss, count = z[k * GROUP] - z[own * GROUP], 1
+            job.a[own], job.a[k], job.which[0], job.which[1] = -1, 1, own, k
+            loss, count = z[k * GROUP] - z[own * GROUP], 2
+        job.updates += count // 2
     else:
         for k in range(K):
-            y = 1 if own == (k if K > 1 else 1) else -1
-            job.a[k] = y * slope(job.loss, y * z[k * GROUP], &loss)
-            if abs(job.a[k]) > STEEPEST:
+            y = 2.0 * (own == (k if K > 1 else 1)) - 1
+            job.a[k] = y * slope(job.loss, y * z[k * GROUP], &loss, &job.product)
+            if fabs(job.a[k]) > STEEPEST:
                 job.a[k] = STEEPEST if job.a[k] > 0 else -STEEPEST
+            job.which[count] = k
             count += job.a[k] != 0
+            if job.step or job.product > 1e250:   # weights of their own, or no room for more
+                loss += log_(job.product)
+                job.product = 1
+        job.updates += count
     job.total += weight * loss
-    job.updates += count
+    job.changes = count
     return count
 
 
@@ -122,18 +141,20 @@ cdef void fold(Learner* job) noexcept nogil:
             job.q[i] *= job.scale
         job.w[i] *= job.scale
     job.owed *= job.scale
-    job.mass, job.scale = 0, 1
+    job.mass, job.scale, job.folded = 0, 1, True
 
 
-cdef void add_rows(const Plan* plan, Py_ssize_t t, const double* x, const double* a, double factor, double* W) noexcept nogil:
-    """w_k += factor a_k x_t, for each class"""
+cdef inline void add_rows(const Learner* job, Py_ssize_t t, const double* x, double factor, double* W) noexcept nogil:
+    """w_k += factor a_k x_t, for each class that made a step"""
+    cdef const Plan* plan = &job.plan
+    cdef const double* a = job.a
     cdef Py_ssize_t K = plan.K, u, end, k
     cdef double v
     cdef double* w
-    if not plan.rows.csr or K == 1:
-        for k in range(K):
-            if a[k] != 0:
-                add_row(plan, t, x, k, factor * a[k], W)
+    if not plan.rows.csr or job.changes < K:
+        for u in range(job.changes):
+            k = job.which[u]
+            add_row(plan, t, x, k, factor * a[k], W)
         return
     u, end = at(plan.rows.indptr, plan.rows.wide, t), at(plan.rows.indptr, plan.rows.wide, t + 1)
     for u in range(u, end):
@@ -176,8 +197,8 @@ cdef inline double step_length(const Learner* job, double tick) noexcept nogil:
 
 cdef bint learn(Learner* job, Py_ssize_t t, const double* x, const double* z) noexcept nogil:
     """The step of row t, whose scores are z (K, GROUP); whether a weight changed by more than a penalty   (4.55)"""
-    cdef Py_ssize_t K = job.plan.K, k, changes
-    cdef double weight = job.s[t * job.step], eta
+    cdef Py_ssize_t K = job.plan.K, k, i, changes
+    cdef double weight = job.s[t * job.step], eta, factor = 1
     for k in range(K):
         job.total += z[k * GROUP] - z[k * GROUP]   # NaN if one is not finite
     if weight == 0:
@@ -188,19 +209,22 @@ cdef bint learn(Learner* job, Py_ssize_t t, const double* x, const double* z) no
         return False
     advance(job, job.tick - 1)
     eta = step_length(job, job.tick)
-    job.scale *= max(0, 1 - eta * job.alpha * (1 - job.l1))
-    if job.scale < SMALLEST:
-        fold(job)
+    if job.alpha != 0:
+        job.scale *= max(0, 1 - eta * job.alpha * (1 - job.l1))
+        if job.scale < SMALLEST:
+            fold(job)
+        factor = 1 / job.scale
     if changes:
-        for k in range(K):
+        for i in range(changes):
+            k = job.which[i]
             job.a[k] *= -eta * weight
             if job.intercept:
                 job.w0[k] += job.a[k]
                 if job.averaged:
                     job.u0[k] += job.count * job.a[k]
-        add_rows(&job.plan, t, x, job.a, 1 / job.scale, job.w)
+        add_rows(job, t, x, factor, job.w)
         if job.averaged:
-            add_rows(&job.plan, t, x, job.a, job.mass / job.scale, job.u)
+            add_rows(job, t, x, factor * job.mass, job.u)
     if job.lasso:
         job.owed += eta * job.alpha * job.l1 / job.scale
         pay(job, t)
