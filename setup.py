@@ -60,7 +60,20 @@ class BuildInParallel(build_ext):
 
 
 compile_openmp, link_openmp = openmp_flags()
-sources = [f"{FOLDER}/{name}" for name in ("kernels.pxi", "rows.pxi", "links.pxi", "squares.pxi", "online.pxi", "rules.pxi", "walk.pxi", "rank.pxi", "tiles.h")]
+sources = [
+    f"{FOLDER}/{name}"
+    for name in (
+        "kernels.pxi",
+        "rows.pxi",
+        "links.pxi",
+        "squares.pxi",
+        "online.pxi",
+        "rules.pxi",
+        "walk.pxi",
+        "rank.pxi",
+        "tiles.h",
+    )
+]
 extensions = [
     Extension(
         f"fastdisc._kernels._cython.{level}",

@@ -122,7 +122,7 @@ class OnlineLearner(LinearClassifier):
         if warm and coef is None:
             coef, intercept = self.coef_, self.intercept_
             if coef.shape != (len(W), d) or not np.array_equal(classes, self.classes_):
-                raise ValueError(f"warm_start: the last fit had {coef.shape} weights, this one has {(len(W), d)}, or other classes")
+                raise ValueError(f"warm_start: the last fit had {coef.shape} weights, this one {(len(W), d)}, or other classes")
         if coef is not None:
             coef = np.asarray(coef, dtype=np.float64).reshape(-1, np.shape(coef)[-1])
             if coef.shape != (len(W), d) or not np.isfinite(coef).all():
@@ -149,7 +149,9 @@ class OnlineLearner(LinearClassifier):
             split = StratifiedShuffleSplit(1, test_size=self.validation_fraction, random_state=seed)
             _, held = next(split.split(np.zeros(len(r)), r))
         except ValueError as problem:
-            raise ValueError(f"early_stopping: validation_fraction={self.validation_fraction} leaves no rows: {problem}") from problem
+            raise ValueError(
+                f"early_stopping: validation_fraction={self.validation_fraction} leaves none: {problem}"
+            ) from problem
         part = sweep.part(np.sort(held))
         s = np.array(np.broadcast_to(s, len(r)))
         s[held] = 0

@@ -89,7 +89,7 @@ def moments(X, s):
 
 
 def standardized(X, s):
-    """A copy of X with columns of mean 0 and spread 1, and what was taken off and divided by. CSR keeps its zeros, and its means."""
+    """A copy of X with columns of mean 0 and spread 1, what was taken off, and divided by. CSR keeps its zeros and its means."""
     mean, scale = moments(X, s)
     scale = np.where(scale > 0, scale, 1.0)
     if isinstance(X, CSR):

@@ -11,7 +11,8 @@ from ._rows import canonical
 from ._sweep import _work
 from ._validate import check_finite
 
-RUN = 1 << 17  # bytes that are read in one go where runs of rows are shuffled: with a quarter of it memory is waited for (1M x 28: 35 ms, 26)
+# Bytes that are read in one go where runs of rows are shuffled: with a quarter of it memory is waited for (1M x 28: 35 ms, 26).
+RUN = 1 << 17
 MIXED = 256  # runs, at least: fewer of them would be no shuffle
 
 

@@ -33,8 +33,8 @@ class Adaline(OnlineLearner):
     max_iter : int, default=1000
         The most epochs, or steps of "batch".
     tol : float or None, default=1e-4
-        "online": stop when the mean squared error has not fallen by this much for `n_iter_no_change` epochs. "batch": stop when the
-        gradient's norm has fallen to this share of what it is at zero weights.
+        "online": stop when the mean squared error has not fallen by this much for `n_iter_no_change` epochs. "batch": stop when
+        the gradient's norm has fallen to this share of what it is at zero weights.
     n_iter_no_change : int, default=5
     shuffle : {True, False, "rows"}, default=True
         The order of the rows in "online": True shuffles runs of rows, "rows" single ones.
@@ -136,8 +136,8 @@ class Adaline(OnlineLearner):
             return 0.5 / max(largest_norm(X, s), top) if self.solver == "online" else 1 / top
         if self.eta0 >= 2 / top:
             raise ValueError(
-                f"with eta0={self.eta0:g} the weights would run away: the largest eigenvalue of the mean of [1 x][1 x]' is {top:.3g}, "
-                f"and steps must be below 2 / {top:.3g} = {2 / top:.3g}. Take eta0='auto', or standardize=True."
+                f"with eta0={self.eta0:g} the weights would run away: the largest eigenvalue of the mean of [1 x][1 x]' is "
+                f"{top:.3g}, and steps must be below 2 / {top:.3g} = {2 / top:.3g}. Take eta0='auto', or standardize=True."
             )
         return float(self.eta0)
 
@@ -168,7 +168,7 @@ class Adaline(OnlineLearner):
     def _short(self):
         if self.solver == "online":
             return super()._short()
-        return f"gradient descent did not meet tol={self.tol:g} in max_iter={self.max_iter} steps: raise max_iter, or standardize=True"
+        return f"gradient descent did not meet tol={self.tol} in max_iter={self.max_iter} steps: raise it, or standardize=True"
 
     def _check_parameters(self):
         choice(self.solver, "solver", ("online", "batch"))

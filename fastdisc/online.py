@@ -31,8 +31,8 @@ class OnlineClassifier(OnlineLearner):
     """Linear classifiers by stochastic gradient descent, a row at a time, as scikit-learn's SGDClassifier.
 
     All K classes, each against the others, learn in one visit of the row. Given rows in the same order, dense features and
-    any loss give scikit-learn's weights, L2 and L1 penalties included; the elastic net's L1 account shrinks along with the weights,
-    and intercepts of sparse features learn at full speed, so that sparse and dense rows give the same.
+    any loss give scikit-learn's weights, L2 and L1 penalties included; the elastic net's L1 account shrinks along with the
+    weights, and intercepts of sparse features learn at full speed, so that sparse and dense rows give the same.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class OnlineClassifier(OnlineLearner):
     max_iter : int, default=1000
         The most epochs.
     tol : float or None, default=1e-3
-        Stop when the mean objective of a class has not fallen by this much for `n_iter_no_change` epochs; all classes stop together.
+        Stop when the mean objective of a class has not fallen by this much for `n_iter_no_change` epochs; all stop together.
     shuffle : {True, False, "rows"}, default=True
         The order of the rows, anew for each epoch: True shuffles runs of rows, which memory likes; "rows" single ones.
     verbose : int, default=0

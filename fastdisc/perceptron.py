@@ -79,8 +79,8 @@ class Perceptron(OnlineLearner):
         that of scores, in units of the norm of all weights.
     bound_ : float or None
         If converged, (R / margin)^2 with R the largest norm of a row [1 x]: by the convergence theorem the algorithm could not
-        have made more mistakes, from zero weights and with equal steps. With "winner" R is the largest norm of a difference of two
-        classes' features, sqrt(2) as much; with "ovr" the bounds of the classes are added.
+        have made more mistakes, from zero weights and with equal steps. With "winner" R is the largest norm of a difference of
+        two classes' features, sqrt(2) as much; with "ovr" the bounds of the classes are added.
     t_ : float
         Rows visited, plus one.
     history_ : dict of lists

@@ -26,9 +26,9 @@ SOLVERS = {
 class SigmoidRegression(LinearClassifier):
     """Discrimination by regression (section 10.8): independent sigmoid outputs that minimise the squared error (10.39), (10.44).
 
-    Two classes have one output, K classes one each, and the largest wins. Classes may overlap: with an indicator matrix as y a row
-    may belong to several of them, or to none. Each output is a problem of its own. The error is not convex, so that what is found
-    is a minimum, and from the usual start, zero weights, a good one.
+    Two classes have one output, K classes one each, and the largest wins. Classes may overlap: with an indicator matrix as y a
+    row may belong to several of them, or to none. Each output is a problem of its own. The error is not convex, so that what is
+    found is a minimum, and from the usual start, zero weights, a good one.
 
     Parameters
     ----------
@@ -183,8 +183,8 @@ class SigmoidRegression(LinearClassifier):
             worst = int(self.gradient_norm_.argmax())
             warnings.warn(
                 f"solver {names[0]!r} stopped after {self.n_iter_[worst]} iterations with the gradient of output {worst} at "
-                f"{self.gradient_norm_[worst]:.1e} of what it was at zero weights; tol is {self.tol:g}. Raise max_iter, or take C "
-                "smaller.",
+                f"{self.gradient_norm_[worst]:.1e} of what it was at zero weights; tol is {self.tol:g}. Raise max_iter, or take "
+                "C smaller.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -114,7 +114,7 @@ def shrunk(w, account, owed):
 
 
 def online(X, r, s, shape, loss, rate, alpha, l1, intercept, order, epochs, begin):
-    """Epochs of gradient steps, row by row: weights, sums of weights from row `begin` on, rows, loss and updates of the last epoch."""
+    """Epochs of gradient steps, row by row: weights, their sums from row `begin` on, rows, loss and updates of the last epoch."""
     (K, D), rows, t, owed = shape, dense(X), 0, 0.0
     W, U, Q = ([[0.0] * D for _ in range(K)] for _ in range(3))
     for _ in range(epochs):

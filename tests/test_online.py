@@ -43,7 +43,14 @@ def test_default_steps_end_and_score_as_there(loss):
 @pytest.mark.parametrize("penalty", ["l2", "l1", "elasticnet"])
 def test_sparse_is_dense(penalty):
     A = np.where(X > 0.4, X, 0)
-    options = {"loss": "log_loss", "penalty": penalty, "alpha": 1e-3, "learning_rate": "constant", "max_iter": 3, "shuffle": False}
+    options = {
+        "loss": "log_loss",
+        "penalty": penalty,
+        "alpha": 1e-3,
+        "learning_rate": "constant",
+        "max_iter": 3,
+        "shuffle": False,
+    }
     ours = OnlineClassifier(**options).fit(sparse.csr_array(A), Y)
     np.testing.assert_allclose(ours.coef_, OnlineClassifier(**options).fit(A, Y).coef_, atol=1e-10)
     assert penalty == "l2" or (ours.coef_ == 0).any()

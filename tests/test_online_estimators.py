@@ -76,7 +76,11 @@ OWN = {
     "multi_class unknown": ("Perceptron", {"multi_class": "all"}, "multi_class must be one of 'winner', 'ovr'"),
     "pocket a word": ("Perceptron", {"pocket": "yes"}, "pocket must be one of"),
     "average negative": ("Perceptron", {"average": -1}, "average must be a whole number >= 0"),
-    "validation_fraction one": ("Perceptron", {"validation_fraction": 1.0}, "validation_fraction must be a number between 0 and 1"),
+    "validation_fraction one": (
+        "Perceptron",
+        {"validation_fraction": 1.0},
+        "validation_fraction must be a number between 0 and 1",
+    ),
     "too few rows held out": ("Perceptron", {"early_stopping": True, "validation_fraction": 0.001}, "early_stopping"),
     "patience zero": ("Perceptron", {"n_iter_no_change": 0}, "n_iter_no_change must be a whole number >= 1"),
     "coef_init of another shape": ("Perceptron", {"coef_init": np.zeros((1, 2))}, r"coef_init must have shape \(1, 3\)"),

@@ -115,7 +115,9 @@ def nearly_separable(rng, n, d, K, dtype="float64", layout="C"):
     return X, (A @ rng.standard_normal((d, K)) + 0.05 * rng.standard_normal((n, K))).argmax(axis=1).astype(np.int32)
 
 
-@pytest.mark.parametrize(("dtype", "layout", "d"), [("float64", "C", 9), ("uint8", "C", 21), ("float32", "F", 6), ("float64", "csr32", 12)])
+@pytest.mark.parametrize(
+    ("dtype", "layout", "d"), [("float64", "C", 9), ("uint8", "C", 21), ("float32", "F", 6), ("float64", "csr32", 12)]
+)
 @pytest.mark.parametrize(("K", "loss"), [(2, Loss.PERCEPTRON), (4, Loss.WINNER)])
 @pytest.mark.parametrize("run", [1, 64])
 def test_bits_do_not_depend_on_threads(rng, dtype, layout, d, K, loss, run):

@@ -35,7 +35,9 @@ def scipy_minimum(X, r, C, start):
         g[1:] += w[1:] / C
         return ((y - r) ** 2).sum() / 2 + w[1:] @ w[1:] / (2 * C), g
 
-    return optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "gtol": 1e-9, "ftol": 1e-15})
+    return optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "gtol": 1e-9, "ftol": 1e-15}
+    )
 
 
 @pytest.mark.parametrize("solver", ["newton", "newton-cg", "lbfgs"])

@@ -27,7 +27,7 @@ cdef struct Learner:
     Plan plan
     int loss, rate
     double eta, power, alpha, l1, begin
-    bint intercept, averaged, lasso, folded
+    bint intercept, averaged, lasso
     const int32_t* r
     const double* s
     Py_ssize_t step         # of s: 0 where one weight serves all rows
@@ -141,7 +141,7 @@ cdef void fold(Learner* job) noexcept nogil:
             job.q[i] *= job.scale
         job.w[i] *= job.scale
     job.owed *= job.scale
-    job.mass, job.scale, job.folded = 0, 1, True
+    job.mass, job.scale = 0, 1
 
 
 cdef inline void add_rows(const Learner* job, Py_ssize_t t, const double* x, double factor, double* W) noexcept nogil:

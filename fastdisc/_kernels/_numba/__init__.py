@@ -10,7 +10,9 @@ import numba
 import numpy as np
 
 from .. import CSR, Link
-from . import jitted, online as steps, rank, walk as walks
+from . import jitted, rank
+from . import online as steps
+from . import walk as walks
 
 DRIVERS = jitted.DRIVERS | rank.DRIVERS
 PROCESS = os.getpid()
