@@ -1,6 +1,7 @@
 """The extension modules: one Cython source, built once for each SIMD level of the target. All else is in pyproject.toml."""
 
 import os
+import pathlib
 import platform
 import shutil
 import subprocess
@@ -60,8 +61,8 @@ class BuildInParallel(build_ext):
 
 
 compile_openmp, link_openmp = openmp_flags()
-parts = ("kernels.pxi", "rows.pxi", "links.pxi", "online.pxi", "rank.pxi", "moments.pxi", "tiles.h", "moments.h")
-sources = [f"{FOLDER}/{name}" for name in parts]
+# All of the source but the three modules, which only include it.
+sources = sorted(str(path) for pattern in ("*.pxi", "*.h") for path in pathlib.Path(FOLDER).glob(pattern))
 extensions = [
     Extension(
         f"fastdisc._kernels._cython.{level}",

@@ -11,7 +11,7 @@ from measure import best_of, reader
 from problems import dense, groups, images
 
 from fastdisc import _config, _kernels
-from fastdisc._kernels import NO_OFFSET, Link, Moment, grid, group_grid, moments_grid
+from fastdisc._kernels import NO_OFFSET, Link, Loss, Moment, Rule, Walk, grid, group_grid, moments_grid
 
 BACKENDS = ("cython", "numba", "numpy")
 THREADS = min(2, _config.cpus())
@@ -23,16 +23,16 @@ def weights(K, d):
     return np.random.default_rng(1).standard_normal((K, d + 1)) * 0.1
 
 
-def sweep(n, d, dtype, order, K=2):
+def sweep(n, d, dtype, order, K=2, link=None):
     def make():
         X, y = images(n, d, K, dtype) if d == 784 else dense(n, d, K, dtype)
         W = weights(1 if K == 2 else K, d) * (0.01 if d == 784 else 1)
-        link = Link.LOGISTIC if K == 2 else Link.SOFTMAX
+        kind = link or (Link.LOGISTIC if K == 2 else Link.SOFTMAX)
         r = y.astype(np.int32)
         g = grid(X.shape, 8 if order == 2 else max(4, X.itemsize), len(W), order)
         X64 = images(n, d, K, "float64")[0] if d == 784 else X  # "over _numpy on float64"
-        calls = {name: lambda k, A=X: k.sweep(A, link, r, ONE, NO_OFFSET, W, order, g, THREADS) for name in ("cython", "numba")}
-        calls["numpy"] = lambda k: k.sweep(X64, link, r, ONE, NO_OFFSET, W, order, g, THREADS)
+        calls = {name: lambda k, A=X: k.sweep(A, kind, r, ONE, NO_OFFSET, W, order, g, THREADS) for name in ("cython", "numba")}
+        calls["numpy"] = lambda k: k.sweep(X64, kind, r, ONE, NO_OFFSET, W, order, g, THREADS)
         return X, THREADS, calls
 
     return make
@@ -61,13 +61,18 @@ def quadratic(n, d, K=10, diagonal=False):
     return make
 
 
-def perceptron(n, d, K, noise):
+def online(n, d, K, noise, rule):
     def make():
         X, y = dense(n, d, K, noise=noise)
-        r, rows = y.astype(np.int32), 1 if K == 2 else K
+        r, shape = y.astype(np.int32), (1 if K == 2 else K, d + 1)
         slow = min(n, 20_000)  # the reference is a Python loop: timed on a part, scaled to the whole
-        calls = {name: lambda k: k.perceptron(X, r, ONE, np.zeros((rows, d + 1)), 1.0) for name in ("cython", "numba")}
-        calls["numpy"] = lambda k: k.perceptron(X[:slow], r[:slow], ONE, np.zeros((rows, d + 1)), 1.0)
+
+        def epoch(k, n):
+            W, walk = np.zeros(shape), Walk(np.arange(-(-n // 512)), 512)
+            return k.online(X[:n], r[:n], ONE, W, W[:0], W[:0], np.zeros(2), rule, walk, 1)
+
+        calls = {name: lambda k: epoch(k, n) for name in ("cython", "numba")}
+        calls["numpy"] = lambda k: epoch(k, slow)
         return X, 1, calls, n / slow
 
     return make
@@ -112,9 +117,11 @@ PROBLEMS = {
     "scatter within classes K=10 60k x 784 uint8": class_moments(60_000, 784, "uint8", Moment.SCATTER),
     "quadratic scores K=10 1M x 28": quadratic(1_000_000, 28),
     "quadratic scores, diagonal, K=10 1M x 28": quadratic(1_000_000, 28, diagonal=True),
-    "perceptron epoch 1M x 28, 9% mistakes": perceptron(1_000_000, 28, 2, 0.1),
-    "perceptron epoch 1M x 28, 39% mistakes": perceptron(1_000_000, 28, 2, 1.0),
-    "perceptron epoch K=10 200k x 28": perceptron(200_000, 28, 10, 0.1),
+    "perceptron epoch 1M x 28, 9% mistakes": online(1_000_000, 28, 2, 0.1, Rule(Loss.PERCEPTRON)),
+    "perceptron epoch 1M x 28, 39% mistakes": online(1_000_000, 28, 2, 1.0, Rule(Loss.PERCEPTRON)),
+    "perceptron epoch K=10 200k x 28": online(200_000, 28, 10, 0.1, Rule(Loss.WINNER)),
+    "log loss epoch 1M x 28": online(1_000_000, 28, 2, 1.0, Rule(Loss.LOG, eta=0.01, alpha=1e-4)),
+    "sigmoid squared error gradient 1M x 28 float64": sweep(1_000_000, 28, "float64", 1, link=Link.SIGMOID),
     "ranking subgradient 145k x 74, 150 groups": rank_sweep(),
     "ranking updates 500k pairs, d=46": rank_pairs(),
 }

@@ -2,7 +2,8 @@
 
     python bench/time_to_accuracy.py [--gap 1e-8] [--problem NAME] [--slow] [--json FILE]
 
-The gap is that of the objective, C times the cross-entropy plus the penalty, relative to the best value anybody reaches. Whole
+The gap is that of the objective, C times the cross-entropy plus the penalty, relative to the best value anybody reaches; of the
+online models, which run for as many epochs as their rivals, the share of training rows that are wrong. Whole
 `fit` calls, in one process, in turn, best of several. --json adds to what the file has, so that problems can be run one at a
 time; `bench/table.py` makes the README's table of it.
 """
@@ -16,7 +17,8 @@ from pathlib import Path
 
 from closed_form import PROBLEMS as CLOSED_FORM
 from fits import covtype_newton, covtype_raw, covtype_standardised, fashion, fit, l1_path, search
-from problems import a9a, higgs, made, newsgroups
+from online import log_loss, perceptron, sigmoid_regression, threads
+from problems import a9a, dense, fashion_mnist, higgs, made, newsgroups
 from sizes import growth, predictions
 from table import fits, quantity
 
@@ -37,6 +39,13 @@ PROBLEMS = {
     "5-fold CV, 200k x 50": partial(search, partial(made, 200_000, 50)),
     "predict_proba": predictions,
     "growth": growth,
+    "Perceptron 1M x 28, 10 epochs": perceptron(partial(dense, 1_000_000, 28), 10),
+    "Perceptron 1M x 28, K=10, 1 epoch": perceptron(partial(dense, 1_000_000, 28, 10), 1),
+    "Perceptron Fashion-MNIST uint8, 5 epochs": perceptron(fashion_mnist, 5),
+    "Perceptron 20newsgroups, 5 epochs": perceptron(newsgroups, 5),
+    "Perceptron epoch 1M x 28, two threads": threads,
+    "OnlineClassifier log loss 1M x 28, 5 epochs": log_loss(partial(dense, 1_000_000, 28), 5),
+    "SigmoidRegression 1M x 28": partial(sigmoid_regression, partial(made, 1_000_000, 28)),
 } | CLOSED_FORM
 SLOW = {"covtype standardised, to the objective of newton-cholesky"}  # a rival that takes minutes
 

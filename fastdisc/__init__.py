@@ -9,14 +9,30 @@ from ._config import config_context, get_config, set_config, show_config
 
 __version__ = "0.1.0"
 
-_LAZY = {"LogisticRegression": "logistic", "LogisticRegressionCV": "logistic_cv", "SeparationWarning": "exceptions"}
-_LAZY |= {"LinearDiscriminantAnalysis": "gaussian", "QuadraticDiscriminantAnalysis": "gaussian", "CollinearWarning": "exceptions"}
-_LAZY |= {"FisherDiscriminant": "fisher", "LeastSquaresClassifier": "least_squares", "LeastSquaresClassifierCV": "least_squares"}
-_LAZY |= {"BernoulliNB": "bayes", "MultinomialNB": "bayes", "PoissonNB": "bayes", "GaussianNB": "bayes"}
-_LAZY |= {"cross_val_from_moments": "_folds"}
+_LAZY = {
+    "Adaline": "adaline",
+    "BernoulliNB": "bayes",
+    "CollinearWarning": "exceptions",
+    "FisherDiscriminant": "fisher",
+    "GaussianNB": "bayes",
+    "LeastSquaresClassifier": "least_squares",
+    "LeastSquaresClassifierCV": "least_squares",
+    "LinearDiscriminantAnalysis": "gaussian",
+    "LogisticRegression": "logistic",
+    "LogisticRegressionCV": "logistic_cv",
+    "MultinomialNB": "bayes",
+    "OnlineClassifier": "online",
+    "Perceptron": "perceptron",
+    "PoissonNB": "bayes",
+    "QuadraticDiscriminantAnalysis": "gaussian",
+    "SeparationWarning": "exceptions",
+    "SigmoidRegression": "regression",
+    "cross_val_from_moments": "_folds",
+}
 _MODULES = ("exceptions", "special")
 
 __all__ = [
+    "Adaline",
     "BernoulliNB",
     "CollinearWarning",
     "FisherDiscriminant",
@@ -27,9 +43,12 @@ __all__ = [
     "LogisticRegression",
     "LogisticRegressionCV",
     "MultinomialNB",
+    "OnlineClassifier",
+    "Perceptron",
     "PoissonNB",
     "QuadraticDiscriminantAnalysis",
     "SeparationWarning",
+    "SigmoidRegression",
     "config_context",
     "cross_val_from_moments",
     "exceptions",

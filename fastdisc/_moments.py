@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from . import _config
 from ._kernels import CSR, Moment, grid, moments_grid
-from ._rows import strata
+from ._rows import canonical, strata
 from ._validate import check_finite, raise_too_large
 
 PILOT = 2048  # rows that tell the classes' means well enough to shift by
@@ -186,7 +186,7 @@ def collect(X, r, s, K, kind, *, own=False, parts=1, threshold=0.0, backend=None
     group = (np.arange(parts * K) if own else np.repeat(np.arange(parts), K)).astype(np.int32)
     options = {"own": own, "parts": parts, "backend": backend, "n_threads": n_threads}
     if isinstance(X, CSR):
-        X = _canonical(X) if kind in (Moment.COUNTS, Moment.SQUARES) else X
+        X = canonical(X) if kind in (Moment.COUNTS, Moment.SQUARES) else X
         if kind == Moment.QUARTIC or (kind == Moment.SCATTER and len(X.data) > FULL * X.shape[0] * X.shape[1]):
             return _by_slices(X, r, s, K, kind, options)
     shift = np.zeros((parts * K, X.shape[1]))
@@ -217,16 +217,6 @@ def _sweep(X, r, s, shift, group, kind, backend, n_threads):
         check_finite(X)
         raise_too_large(X)
     return n, M, S
-
-
-def _canonical(X):
-    """CSR in which no row has a column twice."""
-    A = csr_array((X.data, X.indices, X.indptr), shape=X.shape)
-    if A.has_canonical_format:
-        return X
-    A = A.copy()
-    A.sum_duplicates()
-    return CSR(A.data, A.indices, A.indptr, X.n_columns)
 
 
 def _cancelled(raw, settled):

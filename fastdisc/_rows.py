@@ -22,6 +22,18 @@ def _ours(A, like):
     return CSR(A.data, A.indices.astype(index, copy=False), A.indptr.astype(index, copy=False), A.shape[1])
 
 
+def canonical(X):
+    """X, where no column stands twice in a row of CSR; a copy only where one does, or where columns are out of order."""
+    if not isinstance(X, CSR):
+        return X
+    A = _scipy(X)
+    if A.has_canonical_format:
+        return X
+    A = A.copy()
+    A.sum_duplicates()
+    return _ours(A, X)
+
+
 def strata(n, m, rng):
     """About m of n rows, in order: one at random from each of m runs of rows, so that no order of the rows spoils the draw."""
     if m >= n:
@@ -74,6 +86,39 @@ def moments(X, s):
     deviation = np.sqrt(square / total)
     # A constant column whose mean is not exact leaves some rounding behind.
     return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 0.0)
+
+
+def standardized(X, s):
+    """A copy of X with columns of mean 0 and spread 1, what was taken off, and divided by. CSR keeps its zeros and its means."""
+    mean, scale = moments(X, s)
+    scale = np.where(scale > 0, scale, 1.0)
+    if isinstance(X, CSR):
+        return X._replace(data=X.data / scale[X.indices]), np.zeros_like(mean), scale
+    return (X - mean) / scale, mean, scale
+
+
+def largest_eigenvalue(X, s, rows=4096, rounds=50):
+    """That of the mean of [1 x][1 x]' over a sample of the rows, by power iteration."""
+    some = strata(X.shape[0], rows, np.random.default_rng(0))
+    s = s[some] if len(s) > 1 and s[some].any() else np.ones(1)
+    A = take_rows(X, some)
+    A = _scipy(A).astype(np.float64) if isinstance(A, CSR) else A.astype(np.float64)
+    v, top = np.ones(X.shape[1] + 1), 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(rounds):
+            v /= np.linalg.norm(v)
+            z = s * (A @ v[1:] + v[0])
+            v = np.append(z.sum(), A.T @ z) / (s[0] * len(some) if len(s) == 1 else s.sum())
+            last, top = top, float(np.linalg.norm(v))
+            if not abs(top - last) > 1e-4 * top:
+                break
+    return top
+
+
+def largest_norm(X, s, rows=1 << 16):
+    """max s ||[1 x]||^2 over a sample of the rows."""
+    some = strata(X.shape[0], rows, np.random.default_rng(0))
+    return float(((s[some] if len(s) > 1 else s) * (1 + norms(take_rows(X, some), np.ones(1), axis=1))).max())
 
 
 def norms(X, s, *, axis, mean=0.0, scale=1.0):

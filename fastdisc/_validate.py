@@ -119,6 +119,26 @@ def _encode(y):
     return classes, codes.astype(np.int32)
 
 
+def is_indicator(y):
+    """Whether y is a matrix, with a column for each of several classes."""
+    shape = np.asarray(y).shape if y is not None and not sparse.issparse(y) else ()
+    return sparse.issparse(y) or (len(shape) == 2 and shape[1] > 1)
+
+
+def indicator(y, n_rows):
+    """(N, K) bool, from a matrix of zeros and ones."""
+    y = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    if y.shape[0] != n_rows:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {y.shape[0]}")
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"Unknown label type: an indicator matrix is of zeros and ones, got {y.dtype}")
+    bad = ~((y == 0) | (y == 1))
+    if bad.any():
+        row, column = divmod(int(bad.argmax()), y.shape[1])
+        raise ValueError(f"an indicator matrix is of zeros and ones; in row {row}, column {column} of y it is {y[row, column]}")
+    return y == 1
+
+
 def sample_weight(weight, n_rows):
     """(N,) float64, or (1,) where every row weighs the same."""
     if weight is None:

@@ -54,21 +54,88 @@ def softmax(X, r, s, W):
     return loss, errors, np.array(G)
 
 
-def perceptron(X, r, s, W, eta):
-    """One epoch of (4.55) on copies: new weights and the number of mistakes."""
-    W, mistakes = [list(map(float, wk)) for wk in W], 0
+def sigmoid_error(X, r, s, W):
+    """(10.39)-(10.40) with sigmoid (10.37): half the squared error, misclassified weight, gradient, Gauss and Newton's matrix."""
+    loss, errors, g, H = 0.0, 0.0, np.zeros(len(W[0])), np.zeros((len(W[0]), len(W[0])))
     for row, target, weight in zip(dense(X), r, s, strict=True):
-        z, x = scores(row, W), [1.0, *row]
-        if len(W) == 1:
-            sign = 1 if target else -1
-            changes = [(0, sign)] if sign * z[0] <= 0 else []
-        else:
-            rival = max((k for k in range(len(W)) if k != target), key=lambda k: (z[k], -k))
-            changes = [(target, 1), (rival, -1)] if z[rival] >= z[target] else []
-        mistakes += bool(changes) and weight > 0
-        for k, sign in changes:
-            W[k] = [w + eta * weight * sign * a for w, a in zip(W[k], x, strict=True)]
-    return np.array(W), mistakes
+        (z,) = scores(row, W)
+        y, x = sigmoid(z), np.array([1.0, *row])
+        loss += weight * (target - y) ** 2 / 2
+        errors += weight * ((y > 0.5) != bool(target))
+        g -= weight * (target - y) * y * (1 - y) * x
+        H += weight * (y * (1 - y)) ** 2 * np.outer(x, x)
+    return loss, errors, g[None], H
+
+
+def linear_error(X, r, s, W):
+    """The squared error of the score itself, targets +1 and -1."""
+    loss, errors, g, H = 0.0, 0.0, np.zeros(len(W[0])), np.zeros((len(W[0]), len(W[0])))
+    for row, target, weight in zip(dense(X), r, s, strict=True):
+        (z,) = scores(row, W)
+        sign, x = 1 if target else -1, np.array([1.0, *row])
+        loss += weight * (sign - z) ** 2 / 2
+        errors += weight * ((z > 0) != bool(target))
+        g -= weight * (sign - z) * x
+        H += weight * np.outer(x, x)
+    return loss, errors, g[None], H
+
+
+def margin_loss(name, m):
+    """A loss of the margin m = y z, and its derivative."""
+    if name == "PERCEPTRON":
+        return (-m, -1.0) if m <= 0 else (0.0, 0.0)
+    if name == "HINGE":
+        return (1 - m, -1.0) if m <= 1 else (0.0, 0.0)
+    if name == "SQUARED_HINGE":
+        return ((1 - m) ** 2, -2 * (1 - m)) if m < 1 else (0.0, 0.0)
+    if name == "LOG":
+        return math.log(1 + math.exp(-m)), -sigmoid(-m)
+    if name == "MODIFIED_HUBER":
+        return (-4 * m, -4.0) if m < -1 else ((1 - m) ** 2, -2 * (1 - m)) if m < 1 else (0.0, 0.0)
+    return (1 - m) ** 2 / 2, m - 1
+
+
+def slopes(name, z, target):
+    """The loss of a row, and its derivative by each score."""
+    if name == "WINNER":
+        rival = max((k for k in range(len(z)) if k != target), key=lambda k: (z[k], -k))
+        if z[target] > z[rival]:
+            return 0.0, [0.0] * len(z)
+        return z[rival] - z[target], [float(k == rival) - float(k == target) for k in range(len(z))]
+    signs = [1 if target == (k if len(z) > 1 else 1) else -1 for k in range(len(z))]
+    pairs = [margin_loss(name, sign * a) for sign, a in zip(signs, z, strict=True)]
+    return sum(loss for loss, _ in pairs), [sign * slope for sign, (_, slope) in zip(signs, pairs, strict=True)]
+
+
+def shrunk(w, account, owed):
+    """A weight and its account after it has paid what it owes of an L1 penalty, towards 0 and not beyond."""
+    new = max(0.0, w - (owed + account)) if w > 0 else min(0.0, w + (owed - account))
+    return new, account + new - w
+
+
+def online(X, r, s, shape, loss, rate, alpha, l1, intercept, order, epochs, begin):
+    """Epochs of gradient steps, row by row: weights, their sums from row `begin` on, rows, loss and updates of the last epoch."""
+    (K, D), rows, t, owed = shape, dense(X), 0, 0.0
+    W, U, Q = ([[0.0] * D for _ in range(K)] for _ in range(3))
+    for _ in range(epochs):
+        total, updates = 0.0, 0
+        for i in (i for i in order if s[i] > 0):
+            t += 1
+            kind, eta, power = rate
+            eta = eta / (power + t - 1) if kind == "OPTIMAL" else eta / t**power if kind == "INVSCALING" else eta
+            value, e = slopes(loss, scores(rows[i], W), r[i])
+            total, updates = total + s[i] * value, updates + (any(e) if loss == "WINNER" else sum(a != 0 for a in e))
+            shrink = max(0.0, 1 - eta * alpha * (1 - l1))
+            owed = shrink * owed + eta * alpha * l1
+            for k in range(K):
+                W[k][0] -= eta * s[i] * e[k] * intercept
+                for j, x in enumerate(rows[i], 1):
+                    W[k][j] = shrink * W[k][j] - eta * s[i] * e[k] * x
+                    if l1:
+                        W[k][j], Q[k][j] = shrunk(W[k][j], shrink * Q[k][j], owed)
+                if t >= begin:
+                    U[k] = [a + b for a, b in zip(U[k], W[k], strict=True)]
+    return np.array(W), np.array(U), t, total, updates
 
 
 def rank_pairs(X, pairs, s, w, eta, margin):

@@ -17,7 +17,8 @@ BENCH = Path(__file__).parent.parent / "bench"
 def bench_on_path(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     yield
-    for name in ("table", "compare", "problems", "rivals", "time_to_accuracy", "measure", "race", "fits", "sizes", "closed_form"):
+    ours = ("closed_form", "online")
+    for name in (*ours, "table", "compare", "problems", "rivals", "time_to_accuracy", "measure", "race", "fits", "sizes"):
         sys.modules.pop(name, None)
 
 
@@ -315,3 +316,16 @@ def test_loaders_of_text_tables_and_images(tmp_path, monkeypatch):
     assert X.tolist() == [[1, 2], [3, 4]] and y.tolist() == [6, 0]
     X, y = problems.fashion_mnist("test")
     assert X.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]] and y.tolist() == [3, 9]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_online_rows(tiny):
+    import online
+    from table import fits
+
+    for problem in (online.perceptron(tiny, 2), online.log_loss(tiny, 2), partial(online.sigmoid_regression, tiny)):
+        found = problem("a problem", goal=1e-8)
+        (row,) = found["rows"]
+        assert row["ours"] > 0 and row["theirs"] > 0 and row["gap"] < 0.5 and "a problem" in fits({"a problem": found})
+    (row,) = online.threads("an epoch", goal=1e-8, n=5000, d=4, before=3, rounds=1)["rows"]
+    assert "% mistakes" in row["problem"]

@@ -15,7 +15,7 @@ ROOT = PROJECT / "fastdisc"  # the sources, also where a wheel of them is what i
 FUNCTIONS = [name for name, value in vars(Kernels).items() if isinstance(value, staticmethod)]
 
 # What one concept is called in each backend's sources; its docstring cites the same equations everywhere.
-CONCEPTS = ["link_logistic", "link_softmax"]
+CONCEPTS = ["link_logistic", "link_softmax", "link_sigmoid", "link_linear"]
 SOURCES = {
     "numpy": [ROOT / "_kernels/_numpy.py"],
     "numba": sorted((ROOT / "_kernels/_numba").glob("*.py")),
@@ -64,10 +64,25 @@ def test_equations_cited_are_listed():
 
 # estimator -> solver -> sweep -> kernel: a layer may import from those after it.
 LAYERS = [
-    ("estimators", {"logistic", "logistic_cv", "_base", "_generative", "_folds", "gaussian", "fisher", "least_squares", "bayes"}),
+    (
+        "estimators",
+        {
+            "logistic",
+            "logistic_cv",
+            "gaussian",
+            "fisher",
+            "least_squares",
+            "bayes",
+            "perceptron",
+            "adaline",
+            "online",
+            "regression",
+        }
+        | {"_base", "_generative", "_folds", "_online_base"},
+    ),
     ("problem", {"_problem", "_inference", "special"}),
     ("solvers", {"_solvers"}),
-    ("sweep", {"_sweep", "_rows", "_moments"}),
+    ("sweep", {"_sweep", "_visits", "_rows", "_moments"}),
     ("kernels", {"_kernels"}),
 ]
 RANK = {module: rank for rank, (_, modules) in enumerate(LAYERS) for module in modules}

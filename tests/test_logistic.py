@@ -106,7 +106,9 @@ def test_automatic_eta_never_raises_the_loss():
 
 @pytest.mark.parametrize(("name", "steps"), [("iris", 15), ("wine", 15), ("breast_cancer", 15), ("digits", 30)])
 def test_newton_takes_few_steps_and_says_what_it_did(name, steps):
-    X, y = SETS[name]  # of the digits, most steps are gradients in a cheaper metric: a Hessian of 650 weights costs dozens of them
+    X, y = SETS[
+        name
+    ]  # of the digits, most steps are gradients in a cheaper metric: a Hessian of 650 weights costs dozens of them
     model = LogisticRegression().fit(X, y)
     assert model.converged_ and model.n_iter_[0] <= steps
     assert model.gradient_norm_ <= 1e-6

@@ -70,9 +70,12 @@ for A, tol in ((X, 1e-11), (X.astype(np.float32), 1e-5)):
         assert abs(a[0] / b[0] - 1) < tol
         for p, q in zip(a[2:], b[2:]):
             assert p is None or np.abs(p - q).max() <= tol * np.abs(q).max()
-V = np.zeros((1, 14))
-kernels["cython"].perceptron(X, (r > 0).astype(np.int32), np.ones(1), V, 1.0)
-assert np.isfinite(V).all()
+U, Q = np.zeros((1, 14)), np.zeros((0, 14))
+for threads in (1, 2):
+    V = np.zeros((1, 14))
+    walk = _kernels.Walk(np.arange(63), 16)
+    kernels["cython"].online(X, (r > 0).astype(np.int32), np.ones(1), V, U, Q, np.zeros(2), _kernels.Rule(0), walk, threads)
+    assert np.isfinite(V).all() and V.any()
 print(_cython.SIMD)
 """
     assert run(code, FASTDISC_SIMD=level) == level

@@ -79,14 +79,18 @@ def test_outputs(reference, rng, K):
         np.testing.assert_allclose(Y, np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True), rtol=1e-12)
 
 
-@pytest.mark.parametrize("K", [2, 3])
-def test_perceptron(reference, rng, K):
-    X = make_features(rng, 60, 3, "int8")
-    r, s = rng.integers(0, K, 60).astype(np.int32), rng.integers(0, 3, 60).astype(float)
-    W = np.zeros((1 if K == 2 else K, 4))
-    expected, mistakes = oracles.perceptron(X, r, s, W, 0.5)
-    assert reference.perceptron(X, r, s, W, 0.5) == mistakes > 0
-    assert np.array_equal(W, expected)
+@pytest.mark.parametrize(("link", "oracle"), [(Link.SIGMOID, oracles.sigmoid_error), (Link.LINEAR, oracles.linear_error)])
+def test_squared_errors(reference, rng, link, oracle):
+    X, r, s = make_features(rng, 50, 3), rng.integers(0, 2, 50).astype(np.int32), rng.random(50)
+    W = rng.standard_normal((1, 4))
+    loss, errors, G, H = reference.sweep(X, link, r, s, NO_OFFSET, W, 2, ANY, 1)
+    expected = oracle(X, r, s, W)
+    np.testing.assert_allclose((loss, errors), expected[:2], rtol=1e-12)
+    np.testing.assert_allclose(G, expected[2], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(G, oracles.numerical_gradient(lambda V: oracle(X, r, s, V)[0], W), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(H, expected[3], rtol=1e-10, atol=1e-12)
+    V = rng.standard_normal((1, 4))
+    np.testing.assert_allclose(reference.product(X, link, s, NO_OFFSET, W, V, ANY, 1)[0], H @ V[0], rtol=1e-10)
 
 
 def test_ranking(reference, rng):

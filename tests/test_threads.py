@@ -14,7 +14,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastdisc
 from fastdisc import _config, _kernels
-from fastdisc._kernels import CSR, NO_OFFSET, grid, group_grid
+from fastdisc._kernels import CSR, NO_OFFSET, Loss, Rule, Walk, grid, group_grid
+
+NONE = np.zeros((0, 21))
 
 
 def same_bits(results):
@@ -79,7 +81,7 @@ def test_two_python_threads_at_once(backend, rng, n_threads):
         same_bits([expected[i], *results[i]])
 
 
-@pytest.mark.parametrize("kernel", ["sweep", "perceptron"])
+@pytest.mark.parametrize("kernel", ["sweep", "online"])
 def test_the_gil_is_released(fast, rng, kernel):
     """A Python thread gets on with its work while a kernel runs: it ticks at least once in the middle of one long call."""
     X, link, r, s, W = make_problem(rng, 400_000, 20, 2)
@@ -87,7 +89,7 @@ def test_the_gil_is_released(fast, rng, kernel):
     call = (
         (lambda: fast.sweep(X, link, r, s, NO_OFFSET, W, 2, g, 1))
         if kernel == "sweep"
-        else (lambda: fast.perceptron(X, r, s, W.copy(), 1.0))
+        else (lambda: fast.online(X, r, s, W.copy(), NONE, NONE, np.zeros(2), Rule(Loss.LOG), Walk(np.arange(6250), 64), 1))
     )
     call()
     ticks, stop = [], threading.Event()

@@ -15,6 +15,8 @@ import numpy as np
 DTYPES = tuple(np.dtype(name) for name in ("float64", "float32", "uint8", "int8", "int16", "bool"))
 BACKENDS = ("cython", "numba", "numpy")
 NO_OFFSET = np.empty((0, 1))
+STEEPEST = 1e12  # slope of a loss that an online rule steps by: from far off, as the first steps may go, it comes back
+SMALLEST = 1e-4  # factor that an online kernel keeps apart from the weights: averages lose as many digits as it has zeros
 
 
 class Link(IntEnum):
@@ -23,6 +25,48 @@ class Link(IntEnum):
     IDENTITY = 0
     LOGISTIC = 1
     SOFTMAX = 2
+    SIGMOID = 3  # squared error of a sigmoid
+    LINEAR = 4  # squared error of the score itself, for targets +1 and -1
+
+
+class Loss(IntEnum):
+    """What an online rule learns from: each class by itself, +1 against -1, but WINNER, where two classes compare."""
+
+    PERCEPTRON = 0
+    WINNER = 1
+    HINGE = 2
+    SQUARED_HINGE = 3
+    LOG = 4
+    MODIFIED_HUBER = 5
+    SQUARED = 6
+
+
+class Rate(IntEnum):
+    """How long the steps of an online rule are at its t-th row."""
+
+    CONSTANT = 0  # eta
+    OPTIMAL = 1  # eta / (power + t - 1)
+    INVSCALING = 2  # eta / t^power
+
+
+class Rule(NamedTuple):
+    """What an online kernel does with a row."""
+
+    loss: int
+    rate: int = Rate.CONSTANT
+    eta: float = 1.0
+    power: float = 0.0
+    alpha: float = 0.0  # strength of the penalty, of which l1 is the share of the L1 norm
+    l1: float = 0.0
+    intercept: bool = True  # whether it is learned
+    begin: float = 1.0  # the row from which weights are averaged
+
+
+class Walk(NamedTuple):
+    """The order in which an online kernel visits the rows: runs of `run` rows (the last may be shorter), each in its order."""
+
+    order: np.ndarray  # int64, the numbers of the runs
+    run: int
 
 
 class Moment(IntEnum):
@@ -75,7 +119,8 @@ class Kernels(Protocol):
 
     X is (N, d), N >= 1: an array of one of DTYPES with any strides, or CSR. r is (N,) int32: class codes, or grades coded 0, 1,
     ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows. o is (N, K) float64, added to the scores, or
-    NO_OFFSET. W is (K, d+1) float64, C order, the intercepts in column 0; K = 1 for LOGISTIC. In `sweep` and `product`, products
+    NO_OFFSET. W is (K, d+1) float64, C order, the intercepts in column 0; K = 1 for all links but
+    IDENTITY and SOFTMAX. In `sweep` and `product`, products
     of dense data other than float64 are float32 where grid.single allows it and no Hessian is asked for, and so are their sums
     within a block; all else is float64. Blocks are a multiple of 16 rows. No argument is written to but where said. NaN and
     infinity in X reach the sums.
@@ -86,7 +131,8 @@ class Kernels(Protocol):
         """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33).
 
         Returns (loss, errors, G, H): the weighted sum of losses; the weight of misclassified rows; for order >= 1 the gradient
-        (K, d+1); for order 2 the Hessian (K (d+1), K (d+1)), else None. With order 0 what stands in G means nothing.
+        (K, d+1); for order 2 the Hessian (K (d+1), K (d+1)), else None; of SIGMOID that of Gauss and Newton, without the second
+        derivative of the outputs. With order 0 what stands in G means nothing.
         """
 
     @staticmethod
@@ -112,12 +158,14 @@ class Kernels(Protocol):
         """
 
     @staticmethod
-    def perceptron(X, r, s, W, eta: float):
-        """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes.
+    def online(X, r, s, W, U, Q, clock, rule: Rule, walk: Walk, n_threads: int):
+        """One pass of an online rule, as (4.55), with a step for each row; W is changed; the loss and the number of updates.
 
-        K = 1: a mistake is a score not strictly on the row's side of 0. K > 1: a mistake is another class that scores no less
-        than the row's own; the best such class (the first of equals) loses what the row's own gains. Rows of weight 0 count
-        for nothing.
+        K = 1: class 1 is +1, class 0 is -1. K > 1: each class is +1 against the others; with WINNER the row's own class, if it
+        does not score more than each other one, gains what the best of those (the first of equals) loses. U, of W's shape, gets
+        the weights added after each row from rule.begin on; Q, of W's shape, and clock[1] keep account of the L1 penalty;
+        either has no rows where it is not wanted. clock[0] counts the rows. Rows of weight 0 count for nothing. Products are
+        float64. The loss is NaN where a score was not finite.
         """
 
     @staticmethod

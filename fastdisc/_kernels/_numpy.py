@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from scipy.sparse import csr_array
 
-from . import CSR, Link, Moment
+from . import CSR, STEEPEST, Link, Loss, Moment, Rate
 
 
 def _float64(X):
@@ -63,7 +63,21 @@ def link_softmax(Z, r):
     return loss, Z.argmax(axis=1), Y - R, lambda i, j: Y[:, i] * ((i == j) - Y[:, j])
 
 
-LINKS = {Link.LOGISTIC: link_logistic, Link.SOFTMAX: link_softmax}
+def link_sigmoid(Z, r):
+    """z -> half the squared error (10.39), prediction, error (10.40), curvature"""
+    z, y = Z[:, 0], sigmoid(Z)[:, 0]
+    p, miss = y * sigmoid(-z), np.where(r == 1, -sigmoid(-z), y)  # y (1 - y), y - r
+    return miss**2 / 2, z > 0, (miss * p)[:, None], lambda i, j: p**2
+
+
+def link_linear(Z, r):
+    """z -> half the squared error, prediction, error, curvature   (4.1.7)"""
+    z = Z[:, 0]
+    miss = z - (2 * r - 1)
+    return miss**2 / 2, z > 0, miss[:, None], lambda i, j: np.ones(len(z))
+
+
+LINKS = {Link.LOGISTIC: link_logistic, Link.SOFTMAX: link_softmax, Link.SIGMOID: link_sigmoid, Link.LINEAR: link_linear}
 
 
 def _with_offset(Z, o):
@@ -87,6 +101,8 @@ def product(X, link, s, o, W, V, grid, n_threads):
     Z, U = _with_offset(_score(X, W), o), _score(X, V)
     if link == Link.LOGISTIC:
         return _accumulate(X, s[:, None] * sigmoid(Z) * sigmoid(-Z) * U)
+    if link in (Link.SIGMOID, Link.LINEAR):
+        return _accumulate(X, s[:, None] * (U if link == Link.LINEAR else (sigmoid(Z) * sigmoid(-Z)) ** 2 * U))
     Y = softmax(Z)
     return _accumulate(X, s[:, None] * Y * (U - (Y * U).sum(axis=1, keepdims=True)))
 
@@ -119,24 +135,77 @@ def _with_constant(X):
     return np.column_stack([np.ones(len(X)), X])
 
 
-def perceptron(X, r, s, W, eta):
-    """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes."""
-    mistakes = 0
-    for x, own, step in zip(_with_constant(_float64(X)), r, eta * np.broadcast_to(s, len(r)), strict=True):
-        z = W @ x
-        if len(W) == 1:
-            sign = 1 if own == 1 else -1
-            if sign * z[0] <= 0:
-                mistakes += step != 0
-                W[0] += sign * step * x
-        else:
-            others = np.where(np.arange(len(W)) == own, -np.inf, z)
-            rival = others.argmax()
-            if z[rival] >= z[own]:
-                mistakes += step != 0
-                W[own] += step * x
-                W[rival] -= step * x
-    return int(mistakes)
+# Of the margin m = y z with y = +1 or -1: the loss, and its derivative. What is not a number is a mistake.
+MARGINS = {
+    Loss.PERCEPTRON: lambda m: (np.maximum(0, -m), -1.0 * ~(m > 0)),  # (4.54)
+    Loss.HINGE: lambda m: (np.maximum(0, 1 - m), -1.0 * ~(m > 1)),
+    Loss.SQUARED_HINGE: lambda m: (np.maximum(0, 1 - m) ** 2, -2 * np.maximum(0, 1 - m)),
+    Loss.LOG: lambda m: (np.log1p(np.exp(-np.abs(m))) + np.maximum(0, -m), -sigmoid(-m)),
+    Loss.MODIFIED_HUBER: lambda m: (
+        np.where(m < -1, -4 * m, np.maximum(0, 1 - m) ** 2),
+        np.where(m < -1, -4, -2 * np.maximum(0, 1 - m)),
+    ),
+    Loss.SQUARED: lambda m: ((1 - m) ** 2 / 2, m - 1),
+}
+
+
+def winner(z, own):
+    """One's own class against the best of the others."""
+    rival = np.where(np.arange(len(z)) == own, -np.inf, z).argmax()
+    e = np.zeros(len(z))
+    if z[own] > z[rival]:
+        return 0.0, e
+    e[own], e[rival] = -1, 1
+    return z[rival] - z[own], e
+
+
+def _learn(loss, z, own):
+    """z -> loss, its derivative by z, and the number of updates"""
+    if loss == Loss.WINNER:
+        total, e = winner(z, own)
+        return total, e, int(e.any())
+    y = np.where(np.arange(len(z)) == (own if len(z) > 1 else 1 - own), 1.0, -1.0)
+    losses, slopes = MARGINS[loss](y * z)
+    return losses.sum(), np.clip(y * slopes, -STEEPEST, STEEPEST), np.count_nonzero(slopes)
+
+
+def _rate(rule, t):
+    """The step at the t-th row."""
+    if rule.rate == Rate.OPTIMAL:
+        return rule.eta / (rule.power + t - 1)
+    return rule.eta / t**rule.power if rule.rate == Rate.INVSCALING else rule.eta
+
+
+def _clip(W, Q, owed):
+    """Bring weights up to date with the L1 penalty: towards 0, and not beyond, by what is owed and was not taken yet."""
+    new = np.where(W > 0, np.maximum(0, W - (owed + Q)), np.minimum(0, W + (owed - Q)))
+    Q += new - W
+    W[:] = new
+
+
+def online(X, r, s, W, U, Q, clock, rule, walk, n_threads):
+    """One pass of an online rule, as (4.55), with a step for each row; W is changed; the loss and the number of updates."""
+    X, s, total, updates = _with_constant(_float64(X)), np.broadcast_to(s, len(r)), 0.0, 0
+    learned = np.append(float(rule.intercept), np.ones(X.shape[1] - 1))
+    for t in itertools.chain.from_iterable(range(run * walk.run, min(len(r), (run + 1) * walk.run)) for run in walk.order):
+        z = W @ X[t]
+        total += (z - z).sum()  # NaN if one is not finite
+        if s[t] == 0:
+            continue
+        clock[0] += 1
+        eta = _rate(rule, clock[0])
+        loss, e, count = _learn(rule.loss, z, r[t])
+        total, updates = total + s[t] * loss, updates + count
+        shrink = max(0.0, 1 - eta * rule.alpha * (1 - rule.l1))
+        W[:, 1:] *= shrink
+        W -= np.outer(eta * s[t] * e, learned * X[t])
+        if len(Q):
+            Q *= shrink
+            clock[1] = shrink * clock[1] + eta * rule.alpha * rule.l1
+            _clip(W[:, 1:], Q[:, 1:], clock[1])
+        if len(U) and clock[0] >= rule.begin:
+            U += W
+    return float(total), int(updates)
 
 
 def rank_pairs(X, pairs, s, w, eta, margin):

@@ -66,7 +66,8 @@ def descend(objective, W, base, *, tol, max_iter, start=None, sums=None, note=No
             base, pairs, stuck = better or base, [], True
             continue
         t, trial = found
-        pairs = [*pairs[1 - memory :], (t * p, trial.g - sums.g)]  # 3
+        if np.vdot(p, trial.g - sums.g) > 0:  # 3; an error that is not convex may bend the other way
+            pairs = [*pairs[1 - memory :], (t * p, trial.g - sums.g)]
         stuck = False
         still = still + 1 if sums.loss - trial.loss <= NOISE * abs(sums.loss) else 0
         W, sums, n_iter = W + t * p, trial, n_iter + 1

@@ -31,10 +31,15 @@ cdef enum Link:
     IDENTITY
     LOGISTIC
     SOFTMAX
+    SIGMOID
+    LINEAR
 
 include "rows.pxi"
 include "links.pxi"
+include "squares.pxi"
 include "online.pxi"
+include "rules.pxi"
+include "walk.pxi"
 include "rank.pxi"
 include "moments.pxi"
 
@@ -169,6 +174,10 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
         take_rows(job, lo, m, s, Z)
         if job.link == LOGISTIC:
             link_logistic(Z, job.r + lo, s, equal, m, tally)
+        elif job.link == SIGMOID:
+            link_sigmoid(Z, job.r + lo, s, m, tally, Y if job.order == 2 else NULL, more)
+        elif job.link == LINEAR:
+            link_linear(Z, job.r + lo, s, m, tally, Y if job.order == 2 else NULL, more)
         else:
             link_softmax(Z, B, K, job.r + lo, s, m, tally, Y if job.order == 2 else NULL, more)
         if lo >= due:

@@ -192,6 +192,9 @@ cdef void curvature(int link, Py_ssize_t j, Py_ssize_t k, const double* E, const
     if link == LOGISTIC:
         for i in range(m):
             c[i] = abs(E[i]) * (1 - abs(E[i]) / s[i]) if s[i] > 0 else 0
+    elif link >= SIGMOID:
+        for i in range(m):
+            c[i] = s[i] * Y[i]
     elif j == k:
         for i in range(m):
             c[i] = s[i] * Y[j * ldz + i] * (1 - Y[j * ldz + i])
@@ -211,6 +214,9 @@ cdef void bend(int link, real* Z, real* U, Py_ssize_t ldz, Py_ssize_t K, const r
         for i in range(m):
             top[i] = exp_(-Z[i] if Z[i] > 0 else Z[i])
             U[i] *= s[i] * top[i] / ((1 + top[i]) * (1 + top[i]))
+        return
+    if link >= SIGMOID:
+        bend_square(link, Z, U, s, m)
         return
     softmax_rows(Z, ldz, K, m, top, total, best)
     for i in range(m):

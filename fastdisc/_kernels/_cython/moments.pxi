@@ -182,7 +182,7 @@ cdef void moments_chunk(const Tally* job, Py_ssize_t lo, Py_ssize_t hi, double* 
                 flush(job, &desk, g)
 
 
-cdef object square(upper):
+cdef object mirrored(upper):
     """Full matrices from upper triangles."""
     d = upper.shape[1]
     return np.where(np.arange(d)[:, None] <= np.arange(d), upper, upper.swapaxes(1, 2))
@@ -230,12 +230,12 @@ def class_moments(X, r, s, shift, group, int kind, grid, int n_threads):
     if kind < SCATTER:
         return weights, M, None
     if rows.csr:
-        return weights, M, square(rest.reshape(job.groups, d + 1, d)[:, :d])
+        return weights, M, mirrored(rest.reshape(job.groups, d + 1, d)[:, :d])
     columns = np.arange(d)
     if kind == QUARTIC:
         columns = np.concatenate([columns, columns + job.D])
     H = rest.reshape(job.groups, job.W, job.W)
-    return weights, M, square(H[:, :d, :d] if kind == SCATTER else H[:, columns[:, None], columns])
+    return weights, M, mirrored(H[:, :d, :d] if kind == SCATTER else H[:, columns[:, None], columns])
 
 
 cdef void subtract(const double* x, const double* mean, Py_ssize_t ld, Py_ssize_t d, Py_ssize_t m, double* u) noexcept nogil:

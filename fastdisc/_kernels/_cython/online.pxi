@@ -1,4 +1,4 @@
-# The online kernels: one row, one pair or one coordinate after the other, each seeing the weights that the last one left.
+# Pairs of rows and coordinates one after the other, each seeing the weights that the last one left; for rows see walk.pxi.
 
 cdef inline double dot_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssize_t k, const double* W) noexcept nogil:
     """w_k' x_t"""
@@ -12,15 +12,6 @@ cdef inline double dot_row(const Plan* plan, Py_ssize_t t, const double* x, Py_s
     return z
 
 
-cdef Py_ssize_t rival(const double* z, Py_ssize_t K, Py_ssize_t own) noexcept nogil:
-    """The best class other than one's own; the first of equals."""
-    cdef Py_ssize_t k, best = 1 if own == 0 else 0
-    for k in range(K):
-        if k != own and z[k] > z[best]:
-            best = k
-    return best
-
-
 cdef inline void add_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssize_t k, double a, double* W) noexcept nogil:
     """w_k += a x_t"""
     cdef Py_ssize_t u, end
@@ -30,44 +21,6 @@ cdef inline void add_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssi
     u, end = at(plan.rows.indptr, plan.rows.wide, t), at(plan.rows.indptr, plan.rows.wide, t + 1)
     for u in range(u, end):
         W[at(plan.rows.indices, plan.rows.wide, u) * plan.K + k] += a * value(plan.rows.data, plan.rows.kind == F32, u)
-
-
-def perceptron(X, r, s, W, double eta):
-    """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes."""
-    cdef Plan plan = make_plan(X, W.shape[0], 1, False)
-    cdef const int32_t[::1] r_ = r
-    cdef const double[::1] s_ = s
-    cdef Py_ssize_t step = s_.shape[0] > 1, K = plan.K, t, k, ld = 0, mistakes = 0
-    laid = lay_out(&plan, W)
-    bias = np.array(W[:, 0])
-    buffers = aligned(2, max(plan.ldw, K))
-    cdef double[::1] w = laid, w0 = bias, row = buffers[0], z = buffers[1]
-    cdef double a
-    cdef const double* x
-    cdef Py_ssize_t own
-    with nogil:
-        for t in range(plan.rows.n):
-            x = fetch(&plan, t, 1, &row[0], &ld)
-            a, own = eta * s_[t * step], r_[t]
-            for k in range(K):
-                z[k] = dot_row(&plan, t, x, k, &w[0]) + w0[k]
-            if K == 1:
-                if (z[0] <= 0) if own > 0 else (z[0] >= 0):   # adding 0 x instead of branching was slower: 33 ms for 27
-                    mistakes += a != 0
-                    a = a if own > 0 else -a
-                    w0[0] += a
-                    add_row(&plan, t, x, 0, a, &w[0])
-            else:
-                k = rival(&z[0], K, own)
-                if z[k] >= z[own]:
-                    mistakes += a != 0
-                    w0[own] += a
-                    w0[k] -= a
-                    add_row(&plan, t, x, own, a, &w[0])
-                    add_row(&plan, t, x, k, -a, &w[0])
-    W[:, 0] = bias
-    W[:, 1:] = pick_up(&plan, laid)
-    return mistakes
 
 
 def rank_pairs(X, pairs, s, w, double eta, double margin):

@@ -232,6 +232,51 @@ static inline void dot4(const T *x0, const T *x1, const T *x2, const T *x3, cons
     add4(s0, s1, s2, s3, z);
 }
 
+// z += four rows times one weight row, as dot4 has it, and q = the squares of the rows.
+static inline void dot4_square(const double *x0, const double *x1, const double *x2, const double *x3, const double *w, isize d,
+                               double *z, double *q) {
+    typedef simd<double>::vec vec;
+    const isize L = lanes<double>(), body = d - d % L, last = d - L;
+    vec s0 = vec(), s1 = vec(), s2 = vec(), s3 = vec(), t0 = vec(), t1 = vec(), t2 = vec(), t3 = vec();
+    for (isize j = 0; j < body; j += L) {
+        vec a = load(w + j), x;
+        x = load(x0 + j); s0 += x * a; t0 += x * x;
+        x = load(x1 + j); s1 += x * a; t1 += x * x;
+        x = load(x2 + j); s2 += x * a; t2 += x * x;
+        x = load(x3 + j); s3 += x * a; t3 += x * x;
+    }
+    if (body < d) {
+        vec a = load(w + body);
+        s0 += load(x0 + last) * a; s1 += load(x1 + last) * a; s2 += load(x2 + last) * a; s3 += load(x3 + last) * a;
+    }
+    add4(s0, s1, s2, s3, z);
+    sum4(t0, t1, t2, t3, q);
+    for (isize j = body; j < d; j++) {
+        q[0] += x0[j] * x0[j]; q[1] += x1[j] * x1[j]; q[2] += x2[j] * x2[j]; q[3] += x3[j] * x3[j];
+    }
+}
+
+// z[k ldz] += one row times each of K weight rows: the operations of dot4, four classes in the place of its four rows.
+static inline void dot_classes(const double *x, const double *w, isize ldw, isize K, isize d, double *z, isize ldz) {
+    typedef simd<double>::vec vec;
+    const isize L = lanes<double>(), body = d - d % L, last = d - L;
+    for (isize k = 0; k < K; k += 4) {
+        const double *w0 = w + k * ldw, *w1 = k + 1 < K ? w0 + ldw : w0, *w2 = k + 2 < K ? w1 + ldw : w0, *w3 = k + 3 < K ? w2 + ldw : w0;
+        vec s0 = vec(), s1 = vec(), s2 = vec(), s3 = vec();
+        for (isize j = 0; j < body; j += L) {
+            vec a = load(x + j);
+            s0 += a * load(w0 + j); s1 += a * load(w1 + j); s2 += a * load(w2 + j); s3 += a * load(w3 + j);
+        }
+        if (body < d) {
+            vec a = load(x + last);
+            s0 += a * load(w0 + body); s1 += a * load(w1 + body); s2 += a * load(w2 + body); s3 += a * load(w3 + body);
+        }
+        double part[4];
+        sum4(s0, s1, s2, s3, part);
+        for (isize i = 0; i < 4 && k + i < K; i++) z[(k + i) * ldz] += part[i];
+    }
+}
+
 // z += four rows times two weight rows: eight sums in flight keep both multiply-add units busy.
 template <class T>
 static inline void dot4x2(const T *x0, const T *x1, const T *x2, const T *x3, const T *w, const T *u, isize d, T *zw, T *zu) {

@@ -10,7 +10,9 @@ import numba
 import numpy as np
 
 from .. import CSR, Link, Moment
-from . import jitted, moments, online, rank
+from . import jitted, moments, rank
+from . import online as steps
+from . import walk as walks
 
 DRIVERS = jitted.DRIVERS | rank.DRIVERS | moments.DRIVERS
 PROCESS = os.getpid()
@@ -124,7 +126,7 @@ def product(X, link, s, o, W, V, grid, n_threads):
 
 def coordinate_descent(H, q, l1, w, tol, max_iter):
     """Minimise a quadratic model of (10.23) or (10.31) plus an L1 penalty, weight by weight; w is changed; the passes."""
-    return online.coordinates(H, q, l1, w, float(tol), int(max_iter))
+    return steps.coordinates(H, q, l1, w, float(tol), int(max_iter))
 
 
 def unfold(triangles, K):
@@ -147,14 +149,18 @@ def outputs(X, link, W, grid, n_threads):
     return out, not bool(np.isnan(check).any())
 
 
-def perceptron(X, r, s, W, eta):
-    """One pass of the perceptron rule (4.55), rows in order; W is changed; the number of mistakes."""
-    return online.perceptron_rows(_features(X), r, s, W, float(eta))
+def online(X, r, s, W, U, Q, clock, rule, walk, n_threads):
+    """One pass of an online rule, as (4.55), with a step for each row; W is changed; the loss and the number of updates."""
+    state = np.array([1.0, 0, 0, clock[0], clock[0], clock[1], 0])
+    plain = (int(rule.loss), int(rule.rate), *map(float, rule[2:6]), bool(rule.intercept), float(rule.begin))
+    updates = walks.online_rows(_features(X), r, s, W, U, Q, state, plain, walk.order, int(walk.run))
+    clock[:] = state[walks.TICK], state[walks.OWED]
+    return float(state[walks.TOTAL]), int(updates)
 
 
 def rank_pairs(X, pairs, s, w, eta, margin):
     """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
-    return online.rank_pairs_rows(_features(X), pairs, s, w, float(eta), float(margin))
+    return steps.rank_pairs_rows(_features(X), pairs, s, w, float(eta), float(margin))
 
 
 def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):

@@ -6,8 +6,9 @@ from numba.extending import overload
 
 from .. import Link
 from .options import SUMS, bits, drivers, jit
+from .squares import bend_square, link_linear, link_sigmoid
 
-LOGISTIC, SOFTMAX = int(Link.LOGISTIC), int(Link.SOFTMAX)
+LOGISTIC, SOFTMAX, SIGMOID, LINEAR = (int(link) for link in (Link.LOGISTIC, Link.SOFTMAX, Link.SIGMOID, Link.LINEAR))
 F32 = np.float32
 
 # exp and log as in _cython/links.pxi, compiled without reordering, which would undo the rounding of n. A call that is not
@@ -322,6 +323,8 @@ def curvature(link, j, k, E, Y, s, m, c):
     for i in range(m):
         if link == LOGISTIC:
             c[i] = abs(E[0, i]) * (1 - abs(E[0, i]) / s[i]) if s[i] > 0 else 0
+        elif link >= SIGMOID:
+            c[i] = s[i] * Y[0, i]
         else:
             c[i] = s[i] * Y[j, i] * ((1.0 if j == k else 0.0) - Y[k, i])
 
@@ -334,6 +337,9 @@ def bend(link, Z, U, s, m, work):
         for i in range(m):
             u = exp_(-abs(Z[0, i]))
             U[0, i] *= s[i] * u / ((one + u) * (one + u))
+        return
+    if link >= SIGMOID:
+        bend_square(link, Z, U, s, m)
         return
     top, total, best, mean = work[0], work[1], work[2], work[3]
     softmax_rows(Z, m, top, total, best)
@@ -369,7 +375,7 @@ def sweep_chunk(X, link, r, s, o, W, w0, order, block, lo, hi, sums, G, H):
     K, d = W.shape
     Z = np.empty((K, block), W.dtype)
     work = np.empty((4, block), W.dtype)
-    Y = np.empty((K if order == 2 and link == SOFTMAX else 0, block), W.dtype)
+    Y = np.empty((K if order == 2 and link != LOGISTIC else 0, block), W.dtype)
     buffer = np.empty((block, d), W.dtype)
     P = np.zeros((H.shape[-1], block if order == 2 else 0))
     Q = np.empty_like(P)
@@ -384,6 +390,10 @@ def sweep_chunk(X, link, r, s, o, W, w0, order, block, lo, hi, sums, G, H):
         take_rows(s, o, lo, m, weight, Z)
         if link == LOGISTIC:
             loss, wrong = link_logistic(Z, r[lo : lo + m], weight, m)
+        elif link == SIGMOID:
+            loss, wrong = link_sigmoid(Z, r[lo : lo + m], weight, m, Y)
+        elif link == LINEAR:
+            loss, wrong = link_linear(Z, r[lo : lo + m], weight, m, Y)
         else:
             loss, wrong = link_softmax(Z, r[lo : lo + m], weight, m, work, Y)
         sums[0] += loss

@@ -1,8 +1,7 @@
-"""The online kernels: one row, one pair or one coordinate after the other. They share no code with the sweeps."""
+"""Pairs of rows and coordinates one after the other, and what is done with one row; for rows see walk.py."""
 
 from __future__ import annotations
 
-import numpy as np
 from numba import types
 from numba.extending import overload
 
@@ -51,36 +50,6 @@ def dot_row_csr(X, t, w):
     for i in range(indptr[t], indptr[t + 1]):
         z += data[i] * w[indices[i]]
     return z
-
-
-@jit()
-def perceptron_rows(X, r, s, W, eta):
-    K = W.shape[0]
-    z = np.empty(K)
-    step = 1 if len(s) > 1 else 0
-    mistakes = 0
-    for t in range(len(r)):
-        a, own = eta * s[t * step], r[t]
-        for k in range(K):
-            z[k] = dot_row(X, t, W[k, 1:]) + W[k, 0]
-        if K == 1:
-            if (z[0] <= 0) if own > 0 else (z[0] >= 0):
-                mistakes += a != 0
-                a = a if own > 0 else -a
-                W[0, 0] += a
-                add_row(X, t, a, W[0, 1:])
-        else:
-            rival = 1 if own == 0 else 0
-            for k in range(K):
-                if k != own and z[k] > z[rival]:
-                    rival = k
-            if z[rival] >= z[own]:
-                mistakes += a != 0
-                W[own, 0] += a
-                W[rival, 0] -= a
-                add_row(X, t, a, W[own, 1:])
-                add_row(X, t, -a, W[rival, 1:])
-    return mistakes
 
 
 @jit()

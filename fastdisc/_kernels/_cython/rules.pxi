@@ -1,0 +1,231 @@
+# What an online rule does with one row: losses of margins, step lengths, penalties and averages.
+#
+# Both would touch every weight at every row, so both are lazy. Weights are scale times w: an L2 penalty changes the scale alone.
+# The sum of the weights after each row is mass w - u: `mass` adds up the scales, and u takes back what a change of w would add
+# for the rows before it. What the L1 penalty takes of a weight is taken when the weight is next read: `owed` is what it has come
+# to in all, and q what each weight has paid (Tsuruoka's cumulative penalty), both in units of w.
+
+from libc.math cimport fabs
+
+cdef enum Loss:
+    PERCEPTRON
+    WINNER
+    HINGE
+    SQUARED_HINGE
+    LOG
+    MODIFIED_HUBER
+    SQUARED
+
+cdef enum Rate:
+    CONSTANT
+    OPTIMAL
+    INVSCALING
+
+cdef double STEEPEST = 1e12, SMALLEST = 1e-4   # as in fastdisc/_kernels/__init__.py
+
+cdef struct Learner:
+    Plan plan
+    int loss, rate
+    double eta, power, alpha, l1, begin
+    bint intercept, averaged, lasso
+    const int32_t* r
+    const double* s
+    Py_ssize_t step         # of s: 0 where one weight serves all rows
+    const int64_t* order    # of the runs
+    Py_ssize_t run, runs
+    double* w               # in the layout's own order
+    double* w0              # (K) intercepts, which are not scaled
+    double* u               # like w
+    double* u0
+    double* q               # like w
+    double* a               # (K) the last row's step for each class, 0 where it made none
+    Py_ssize_t* which       # (K) the classes where it made one
+    Py_ssize_t changes      # their number
+    double scale, mass, count, tick, seen, owed   # tick: the rows so far, those without weight not counted
+    double total, product   # the sum of losses; the product of 1 + exp(-|m|) whose logarithm is still to be added
+    Py_ssize_t updates
+
+
+cdef inline double slope(int loss, double m, double* total, double* product) noexcept nogil:
+    """The derivative of a loss by the margin m = y z; adds the loss. What is not a number is a mistake.
+
+    Of the log loss, log(1 + exp(-m)), only the larger part is added; 1 + exp(-|m|) is multiplied into the product, whose logarithm
+    is taken once for many rows.
+    """
+    cdef double h = 1 - m, u, v
+    cdef double either[2]
+    if loss == PERCEPTRON:
+        if m > 0:
+            return 0
+        total[0] -= m
+        return -1
+    if loss == HINGE:
+        if m > 1:
+            return 0
+        total[0] += h
+        return -1
+    if loss == LOG:
+        u = exp_(-fabs(m))   # no branch on the sign, which nobody can predict
+        v = 1 / (1 + u)
+        total[0] += (fabs(m) - m) / 2
+        product[0] *= 1 + u
+        either[0], either[1] = 1, u
+        return -v * either[m > 0]
+    if loss == SQUARED:
+        total[0] += h * h / 2
+        return -h
+    if m > 1:
+        return 0
+    if loss == MODIFIED_HUBER and m < -1:
+        total[0] -= 4 * m
+        return -4
+    total[0] += h * h
+    return -2 * h
+
+
+cdef Py_ssize_t rival(const double* z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t own) noexcept nogil:
+    """The best class other than one's own; the first of equals."""
+    cdef Py_ssize_t k, best = 1 if own == 0 else 0
+    cdef double top = z[best * ldz]
+    cdef bint more
+    for k in range(K):
+        more = (z[k * ldz] > top) & (k != own)
+        best = k if more else best
+        top = z[k * ldz] if more else top
+    return best
+
+
+cdef inline Py_ssize_t learn_scores(Learner* job, const double* z, Py_ssize_t own, double weight) noexcept nogil:
+    """z -> loss, and its derivative by z in job.a; the number of updates"""
+    cdef Py_ssize_t K = job.plan.K, k, count = 0
+    cdef double y, loss = 0
+    if job.loss == WINNER:
+        k = rival(z, GROUP, K, own)
+        if not z[own * GROUP] > z[k * GROUP]:
+            job.a[own], job.a[k], job.which[0], job.which[1] = -1, 1, own, k
+            loss, count = z[k * GROUP] - z[own * GROUP], 2
+        job.updates += count // 2
+    else:
+        for k in range(K):
+            y = 2.0 * (own == (k if K > 1 else 1)) - 1
+            job.a[k] = y * slope(job.loss, y * z[k * GROUP], &loss, &job.product)
+            if fabs(job.a[k]) > STEEPEST:
+                job.a[k] = STEEPEST if job.a[k] > 0 else -STEEPEST
+            job.which[count] = k
+            count += job.a[k] != 0
+            if job.step or job.product > 1e250:   # weights of their own, or no room for more
+                loss += log_(job.product)
+                job.product = 1
+        job.updates += count
+    job.total += weight * loss
+    job.changes = count
+    return count
+
+
+cdef inline void advance(Learner* job, double tick) noexcept nogil:
+    """The rows up to the tick-th have passed with the weights as they are."""
+    cdef double rows = tick - max(job.seen, job.begin - 1)
+    if job.averaged and rows > 0:
+        job.mass += rows * job.scale
+        job.count += rows
+    job.seen = tick
+
+
+cdef void fold(Learner* job) noexcept nogil:
+    """The scale into the weights, before it gets too small."""
+    cdef Py_ssize_t i
+    for i in range(room(&job.plan)):
+        if job.averaged:
+            job.u[i] -= job.mass * job.w[i]
+        if job.lasso:
+            job.q[i] *= job.scale
+        job.w[i] *= job.scale
+    job.owed *= job.scale
+    job.mass, job.scale = 0, 1
+
+
+cdef inline void add_rows(const Learner* job, Py_ssize_t t, const double* x, double factor, double* W) noexcept nogil:
+    """w_k += factor a_k x_t, for each class that made a step"""
+    cdef const Plan* plan = &job.plan
+    cdef const double* a = job.a
+    cdef Py_ssize_t K = plan.K, u, end, k
+    cdef double v
+    cdef double* w
+    if not plan.rows.csr or job.changes < K:
+        for u in range(job.changes):
+            k = job.which[u]
+            add_row(plan, t, x, k, factor * a[k], W)
+        return
+    u, end = at(plan.rows.indptr, plan.rows.wide, t), at(plan.rows.indptr, plan.rows.wide, t + 1)
+    for u in range(u, end):
+        v = factor * value(plan.rows.data, plan.rows.kind == F32, u)
+        w = W + at(plan.rows.indices, plan.rows.wide, u) * K
+        for k in range(K):
+            w[k] += v * a[k]
+
+
+cdef inline void clip(Learner* job, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
+    """Weights lo to hi pay what they owe of the L1 penalty: towards 0, and not beyond."""
+    cdef Py_ssize_t i
+    cdef double old, new
+    for i in range(lo, hi):
+        old = job.w[i]
+        new = max(0, old - (job.owed + job.q[i])) if old > 0 else min(0, old + (job.owed - job.q[i]))
+        job.q[i] += new - old
+        job.w[i] = new
+        if job.averaged:
+            job.u[i] += job.mass * (new - old)
+
+
+cdef void pay(Learner* job, Py_ssize_t t) noexcept nogil:
+    """The weights that row t reads pay what they owe."""
+    cdef Py_ssize_t K = job.plan.K, u, end, j
+    if not job.plan.rows.csr:
+        clip(job, 0, room(&job.plan))
+        return
+    u, end = at(job.plan.rows.indptr, job.plan.rows.wide, t), at(job.plan.rows.indptr, job.plan.rows.wide, t + 1)
+    for u in range(u, end):
+        j = at(job.plan.rows.indices, job.plan.rows.wide, u) * K
+        clip(job, j, j + K)
+
+
+cdef inline double step_length(const Learner* job, double tick) noexcept nogil:
+    if job.rate == OPTIMAL:
+        return job.eta / (job.power + tick - 1)
+    return job.eta / tick ** job.power if job.rate == INVSCALING else job.eta
+
+
+cdef bint learn(Learner* job, Py_ssize_t t, const double* x, const double* z) noexcept nogil:
+    """The step of row t, whose scores are z (K, GROUP); whether a weight changed by more than a penalty   (4.55)"""
+    cdef Py_ssize_t K = job.plan.K, k, i, changes
+    cdef double weight = job.s[t * job.step], eta, factor = 1
+    for k in range(K):
+        job.total += z[k * GROUP] - z[k * GROUP]   # NaN if one is not finite
+    if weight == 0:
+        return False
+    job.tick += 1
+    changes = learn_scores(job, z, job.r[t], weight)
+    if changes == 0 and job.alpha == 0:
+        return False
+    advance(job, job.tick - 1)
+    eta = step_length(job, job.tick)
+    if job.alpha != 0:
+        job.scale *= max(0, 1 - eta * job.alpha * (1 - job.l1))
+        if job.scale < SMALLEST:
+            fold(job)
+        factor = 1 / job.scale
+    if changes:
+        for i in range(changes):
+            k = job.which[i]
+            job.a[k] *= -eta * weight
+            if job.intercept:
+                job.w0[k] += job.a[k]
+                if job.averaged:
+                    job.u0[k] += job.count * job.a[k]
+        add_rows(job, t, x, factor, job.w)
+        if job.averaged:
+            add_rows(job, t, x, factor * job.mass, job.u)
+    if job.lasso:
+        job.owed += eta * job.alpha * job.l1 / job.scale
+        pay(job, t)
+    return changes > 0
