@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from numbers import Integral, Real
 
 import numpy as np
@@ -30,10 +31,30 @@ def choice(value, name, options):
     return value
 
 
+def all_or_nothing(method):
+    """A method that leaves the estimator as it was when it raises."""
+
+    @wraps(method)
+    def whole(self, *arguments, **named):
+        before = vars(self).copy()
+        try:
+            return method(self, *arguments, **named)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return whole
+
+
 def fitted(estimator):
-    """scikit-learn's error if the estimator is not fitted; its check takes as long as scoring a row."""
+    """scikit-learn's error if the estimator is not fitted, without its check, which takes as long as scoring a row."""
     if not hasattr(estimator, "coef_"):
         check_is_fitted(estimator)
+    if len(estimator.classes_) < 2:
+        raise ValueError(
+            f"only rows of class {estimator.classes_.tolist()[0]!r} have come so far: there is nothing to tell apart"
+        )
 
 
 class Posteriors:

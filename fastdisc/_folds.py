@@ -6,6 +6,7 @@ import copy
 from numbers import Integral
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
@@ -95,10 +96,11 @@ def cross_val_from_moments(estimator, X, y, *, cv=None, scoring=None, sample_wei
     >>> cross_val_from_moments(LinearDiscriminantAnalysis(), X, y, cv=5).round(2)
     array([1.  , 1.  , 0.97, 0.93, 1.  ])
     """
-    if not isinstance(estimator, FromMoments):
+    if not isinstance(estimator, FromMoments) or hasattr(estimator, "alphas"):
         raise ValueError(f"{estimator!r} is not a function of moments: take sklearn.model_selection.cross_val_score")
     model = clone(estimator)
     model._check()
+    X = X.tocsr() if issparse(X) else X
     features = _validate.features(model, X, reset=True)
     classes, r = _validate.labels(y, features.shape[0])
     s = _validate.sample_weight(sample_weight, features.shape[0])

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import _config, _validate, special
-from ._base import number
+from ._base import all_or_nothing, number
 from ._kernels import Moment
 from ._moments import collect, quadratic
 
@@ -31,6 +31,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Learn from the moments of the classes.
 
@@ -50,6 +51,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         self._learn(self._gather(X, r, s, len(classes)), classes, closed=False)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn from some more rows. A stream in parts gives what `fit` gives on all of it.
 
@@ -63,22 +65,22 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         """
         self._check()
         first = not hasattr(self, "_moments")
-        if not first and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes={np.unique(classes).tolist()} is not what it was before: {self.classes_.tolist()}")
+        known = _validate.all_classes(classes, None if first else self.classes_)
         X = _validate.features(self, X, reset=first)
         closed = classes is not None if first else self._closed
         if closed:
-            known = np.unique(classes) if first else self.classes_
             found, r = known, _validate.codes(y, known, X.shape[0])
         else:
             found, r = _validate.labels(y, X.shape[0], least=1)
         s = _validate.sample_weight(sample_weight, X.shape[0])
         moments = self._gather(X, r, s, len(found))
         if not first:
+            self._check_collected(self, "partial_fit")
             moments, found = _united(self._moments, self.classes_, moments, found)
         self._learn(moments, found, closed=closed)
         return self
 
+    @all_or_nothing
     def forget(self, X, y, sample_weight=None):
         """Unlearn rows that were learnt from: the model becomes what it would be without them.
 
@@ -90,6 +92,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
             The weights with which the rows were learnt.
         """
         check_is_fitted(self)
+        self._check_collected(self, "forget")
         X = _validate.features(self, X, reset=False)
         r = _validate.codes(y, self.classes_, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
@@ -112,10 +115,13 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        if type(other) is not type(self) or other._moments.kind != self._moments.kind:
+        if type(other) is not type(self):
             raise ValueError(f"merge: cannot merge {self!r} with {other!r}")
-        if other.n_features_in_ != self.n_features_in_:
-            raise ValueError(f"merge: {self.n_features_in_} columns here, {other.n_features_in_} there")
+        self._check_collected(other, "merge")
+        columns, others = (getattr(model, "feature_names_in_", None) for model in (self, other))
+        named = columns is not None and others is not None and not np.array_equal(columns, others)
+        if other.n_features_in_ != self.n_features_in_ or named:
+            raise ValueError(f"merge: {self.n_features_in_} columns here, {other.n_features_in_} there, or of other names")
         model = copy.copy(self)
         moments, classes = _united(self._moments, self.classes_, other._moments, other.classes_)
         model._learn(moments, classes, closed=self._closed and other._closed)
@@ -123,6 +129,8 @@ class FromMoments(ClassifierMixin, BaseEstimator):
 
     def with_priors(self, priors):
         """A copy that assumes other prior probabilities of the classes (10.20).
+
+        When it learns on, forgets or merges, it goes back to those that its parameters say.
 
         Parameters
         ----------
@@ -134,6 +142,18 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         priors = _validate.priors(priors, self.classes_, self._shares(self._moments))
         vars(model).update(self._solve(self._moments, self.classes_, priors))
         return model
+
+    def _collected(self):
+        """What decides which moments are collected."""
+        return int(self._kind), bool(self._own), getattr(self, "binarize", None)
+
+    def _check_collected(self, other, verb):
+        """ValueError unless the moments of the other are such as this model collects."""
+        if other._collected_as != self._collected() or self._collected_as != self._collected():
+            raise ValueError(
+                f"{verb}: the moments at hand were collected under other parameters (shrinkage, priors, solver, "
+                "covariance_estimator or binarize): they cannot be added up; fit again"
+            )
 
     # --- what a fit is made of ---------------------------------------------------------------------------------------------
 
@@ -168,11 +188,13 @@ class FromMoments(ClassifierMixin, BaseEstimator):
 
     def _learn(self, moments, classes, closed):
         solution = self._solve(moments, classes, self._given_priors(moments, classes))
-        vars(self).update(solution, classes_=classes, _moments=moments, _closed=closed)
+        vars(self).update(solution, classes_=classes, _moments=moments, _closed=closed, _collected_as=self._collected())
 
 
 def _united(moments, classes, more, found):
     """The moments of both among the classes of either."""
+    if (classes.dtype.kind in "OUS") != (found.dtype.kind in "OUS"):
+        raise ValueError(f"labels are names in one part and numbers in the other: {classes.tolist()}, {found.tolist()}")
     union = classes if np.array_equal(classes, found) else np.union1d(classes, found)
     if len(union) != len(classes) or len(union) != len(found):
         moments = moments.spread(np.searchsorted(union, classes), len(union))

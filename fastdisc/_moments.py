@@ -17,7 +17,6 @@ from ._validate import check_finite, raise_too_large
 
 PILOT = 2048  # rows that tell the classes' means well enough to shift by
 FULL = 0.2  # the share of stored values from which on CSR goes through the dense tiles: they are ten times as fast a product
-WIDEST = 1000  # columns up to which CSR is made dense, a slice at a time, where digits would cancel
 CELLS = 1 << 21  # of a slice
 STILL = 1e-13  # a column that deviates by this share of its mean is constant
 LOST = 1e-12  # what is left of a variance after a subtraction is rounding, if it is no more than this share
@@ -123,11 +122,16 @@ class Moments(NamedTuple):
             raise ValueError(f"class number {k} has a weight of {self.n[k]:g}: {other.n[k]:g} cannot be taken away")
         empty = n <= tol * self.n
         n = np.where(empty, 0.0, n)
-        centre = self.centre + np.where(empty, 0.0, other.n / np.where(empty, 1.0, n))[:, None] * (self.centre - other.centre)
+        away = np.where(empty, 0.0, other.n / np.where(empty, 1.0, n))[:, None] * (self.centre - other.centre)
+        centre = np.where(empty[:, None], 0.0, self.centre + away)  # nothing is left of a class that has gone
         a, b = self.about(centre), other.about(centre)
         M, S = np.where(empty[:, None], 0.0, a.M - b.M), None if a.S is None else a.S - b.S
         if S is None:
+            if (-tol * np.maximum(1.0, np.abs(a.M)) > a.M - b.M).any():
+                raise ValueError("some sums of theirs are larger than those of all rows")
             return a._replace(n=n, M=M, S=S)
+        if (a._replace(S=S).squares < -1e-6 * a.squares).any():
+            raise ValueError("their variance is larger than that of all rows")
         if self.own:
             S[empty] = 0
         rest = a._replace(n=n, M=M, S=S).settled()
@@ -199,8 +203,7 @@ def collect(X, r, s, K, kind, *, own=False, parts=1, threshold=0.0, backend=None
         shift = np.zeros_like(shift)
     moments = Moments(Moment(kind), n, shift, M, S, group, own or kind == Moment.SQUARES)
     settled = moments.settled()
-    dense = isinstance(X, CSR) and (kind == Moment.SQUARES or (kind == Moment.SCATTER and X.shape[1] <= WIDEST))
-    if dense and _cancelled(moments, settled):
+    if isinstance(X, CSR) and kind in (Moment.SQUARES, Moment.SCATTER) and _cancelled(moments, settled):
         return _by_slices(X, r, s, K, kind, options)
     return settled
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
 from . import _config, _validate
-from ._base import LinearClassifier, choice, number
+from ._base import LinearClassifier, all_or_nothing, choice, number
 from ._kernels import Link
 from ._rows import standardized
 from ._solvers.online import solve
@@ -23,6 +23,7 @@ class OnlineLearner(LinearClassifier):
 
     _clean = False  # whether an epoch without an update is the end
 
+    @all_or_nothing
     def fit(self, X, y, coef_init=None, intercept_init=None, sample_weight=None):
         """Learn the weights.
 
@@ -60,9 +61,10 @@ class OnlineLearner(LinearClassifier):
         self.history_ = result.history
         self._note(visits, result)
         if result.exhausted and (self.tol is not None or self._clean):
-            warnings.warn(self._short(), ConvergenceWarning, stacklevel=2)
+            warnings.warn(self._short(), ConvergenceWarning, stacklevel=3)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Visit some more rows once, in their order.
 
@@ -83,19 +85,21 @@ class OnlineLearner(LinearClassifier):
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit")
         X = _validate.features(self, X, reset=first)
-        classes = np.unique(classes) if first else self.classes_
+        classes = _validate.all_classes(classes, None if first else self.classes_)
         r = _validate.codes(y, classes, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
         s = _validate.class_weight(self.class_weight, classes, r, s, all_present=False)
         state = getattr(self, "_state", None)
         state = self._start(classes, X.shape[1], None, None, 0.0, 1.0, warm=not first) if state is None else state.copy()
-        rule = self._rule(len(classes), X, s)
+        keep = not first and hasattr(self, "eta_")  # a step that was told from the first rows
+        rule = self._rule(len(classes)) if keep else self._rule(len(classes), X, s)
+        state.want(average=bool(self.average), l1=rule.alpha * rule.l1 > 0)
         visits = Visits(X, r, s, backend=self.backend, n_threads=self.n_threads)
         loss, updates = visits(state, rule)
         self._state = state
         self._store(classes, state.weights(rule.begin), 0.0, 1.0)
         self.n_iter_, self.t_ = 1, 1 + state.clock[0]
-        self.history_ = {"loss": [loss / visits.total()], "updates": [updates]}
+        self.history_ = {"loss": [loss / (visits.total() or 1.0)], "updates": [updates]}
         self.converged_ = bool(self._clean and updates == 0)
         self._note(None, None)
         return self
@@ -124,7 +128,7 @@ class OnlineLearner(LinearClassifier):
             if coef.shape != (len(W), d) or not np.array_equal(classes, self.classes_):
                 raise ValueError(f"warm_start: the last fit had {coef.shape} weights, this one {(len(W), d)}, or other classes")
         if coef is not None:
-            coef = np.asarray(coef, dtype=np.float64).reshape(-1, np.shape(coef)[-1])
+            coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
             if coef.shape != (len(W), d) or not np.isfinite(coef).all():
                 raise ValueError(f"coef_init must have shape {(len(W), d)} and be finite, got shape {coef.shape}")
             W[:, 1:] = coef * scale
@@ -175,7 +179,8 @@ class OnlineLearner(LinearClassifier):
 
     def _check_parameters(self):
         choice(self.penalty, "penalty", ("l2", "l1", "elasticnet", None))
-        number(self.alpha, "alpha", low=0)
+        if np.isinf(number(self.alpha, "alpha", low=0)):
+            raise ValueError("alpha must be finite, got inf")
         if number(self.l1_ratio, "l1_ratio", low=0) > 1:
             raise ValueError(f"l1_ratio must be a number from 0 to 1, got {self.l1_ratio!r}")
         number(self.max_iter, "max_iter", low=1, whole=True)
@@ -187,12 +192,14 @@ class OnlineLearner(LinearClassifier):
             raise ValueError(f"validation_fraction must be a number between 0 and 1, got {self.validation_fraction!r}")
         if not isinstance(self.average, (bool, np.bool_)):
             number(self.average, "average", low=0, whole=True)
-        if self.eta0 != "auto":
-            number(self.eta0, "eta0", low=0, open_low=True)
+        self._check_step()
         number(self.verbose, "verbose", low=0, whole=True)
         for name in ("fit_intercept", "warm_start", "early_stopping", "standardize"):
             choice(getattr(self, name), name, (True, False))
         _config.check(self.backend, self.n_threads)
+
+    def _check_step(self):
+        number(self.eta0, "eta0", low=0, open_low=True)
 
     def _penalty(self):
         """Strength, and the share of the L1 norm."""

@@ -97,28 +97,31 @@ def standardized(X, s):
     return (X - mean) / scale, mean, scale
 
 
-def largest_eigenvalue(X, s, rows=4096, rounds=50):
-    """That of the mean of [1 x][1 x]' over a sample of the rows, by power iteration."""
-    some = strata(X.shape[0], rows, np.random.default_rng(0))
+def largest_eigenvalue(X, s, intercept, rows=4096, rounds=100):
+    """That of the mean of [1 x][1 x]', or of x x', over a sample of the rows, by power iteration from a random start."""
+    rng = np.random.default_rng(0)
+    some = strata(X.shape[0], rows, rng)
     s = s[some] if len(s) > 1 and s[some].any() else np.ones(1)
     A = take_rows(X, some)
     A = _scipy(A).astype(np.float64) if isinstance(A, CSR) else A.astype(np.float64)
-    v, top = np.ones(X.shape[1] + 1), 0.0
+    v, top = rng.standard_normal(X.shape[1] + 1), 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(rounds):
-            v /= np.linalg.norm(v)
+        for done in range(rounds):
+            v[0] *= intercept
+            v /= np.linalg.norm(v) or 1.0
             z = s * (A @ v[1:] + v[0])
             v = np.append(z.sum(), A.T @ z) / (s[0] * len(some) if len(s) == 1 else s.sum())
+            v[0] *= intercept
             last, top = top, float(np.linalg.norm(v))
-            if not abs(top - last) > 1e-4 * top:
+            if done > 5 and not abs(top - last) > 1e-4 * top:
                 break
     return top
 
 
-def largest_norm(X, s, rows=1 << 16):
-    """max s ||[1 x]||^2 over a sample of the rows."""
+def largest_norm(X, s, intercept, rows=1 << 16):
+    """max s ||[1 x]||^2, or s ||x||^2, over a sample of the rows."""
     some = strata(X.shape[0], rows, np.random.default_rng(0))
-    return float(((s[some] if len(s) > 1 else s) * (1 + norms(take_rows(X, some), np.ones(1), axis=1))).max())
+    return float(((s[some] if len(s) > 1 else s) * (intercept + norms(take_rows(X, some), np.ones(1), axis=1))).max())
 
 
 def norms(X, s, *, axis, mean=0.0, scale=1.0):

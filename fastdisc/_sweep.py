@@ -251,9 +251,11 @@ class Standardized:
         if m >= self.rows and (not far or self.sparse or self.rows * len(self.mean) > 4_000_000):
             return self
         part = self.sweep.part(slice(None)) if m >= self.rows else self.sweep.sample(m, seed, spread)
+        if part is self.sweep:
+            return self
         if part.sparse or not far:
             return Standardized(part, self.mean, self.scale)
-        part.X = np.subtract(part.X, self.mean, out=part.X if m < self.rows and part.X.dtype == np.float64 else None)
+        part.X = part.X - self.mean  # not in place: it may be the caller's own
         part.X /= self.scale
         return part
 

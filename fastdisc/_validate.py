@@ -159,10 +159,27 @@ def sample_weight(weight, n_rows):
     return np.ascontiguousarray(weight)
 
 
+def all_classes(classes, known):
+    """The sorted labels that a stream may have: those given in its first call, or `known` since."""
+    if classes is None:
+        return known
+    classes = np.unique(classes)
+    if known is None and len(classes) < 2:
+        raise ValueError(f"classes must have at least 2 labels, got {classes.tolist()}")
+    if known is not None and not np.array_equal(classes, known):
+        raise ValueError(f"classes={classes.tolist()} is not what it was before: {known.tolist()}")
+    return classes
+
+
 def codes(y, classes, n_rows):
     """The (N,) int32 code of each row's class, where the classes are known."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
     y = _column(y, n_rows)
-    r = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    try:
+        r = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    except TypeError as problem:
+        raise ValueError(f"y has labels of another type than the classes {classes.tolist()}: {problem}") from problem
     strange = classes[r] != y
     if strange.any():
         row = int(strange.argmax())
@@ -230,7 +247,7 @@ def class_weight(weight, classes, codes, s, all_present=True):
         if not (np.isfinite(factors) & (factors >= 0)).all():
             raise ValueError(f"class_weight has values that are not finite and >= 0: {weight!r}")
     s = s * factors[codes]
-    if not s.any():
+    if all_present and not s.any():
         raise ValueError(f"class_weight leaves no row with a weight: {weight!r}")
     return s
 

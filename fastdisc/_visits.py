@@ -32,6 +32,14 @@ class State:
         self.W, self.clock = W, np.zeros(2)
         self.U, self.Q = (np.zeros_like(W) if wanted else empty.copy() for wanted in (average, l1))
 
+    def want(self, *, average, l1):
+        """Make room for sums, or for the account, where the rule asks for them only now."""
+        if average and not len(self.U):
+            self.U = np.zeros_like(self.W)
+            self.U += self.clock[0] * self.W  # as if the weights so far had always been these
+        if l1 and not len(self.Q):
+            self.Q = np.zeros_like(self.W)
+
     def copy(self):
         other = State(self.W.copy())
         other.U, other.Q, other.clock = self.U.copy(), self.Q.copy(), self.clock.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from . import _validate
 from ._base import choice, number
@@ -13,6 +14,12 @@ from ._rows import largest_eigenvalue, largest_norm
 from ._solvers import Trace, gd
 from ._solvers.online import Result
 from ._sweep import Sweep
+
+
+def _is_online(model):
+    if model.solver == "online":
+        return True
+    raise AttributeError("partial_fit is for solver='online': gradient descent in a batch needs all rows at once")
 
 
 class Adaline(OnlineLearner):
@@ -121,19 +128,20 @@ class Adaline(OnlineLearner):
 
     def _rule(self, n_classes, X=None, s=None):
         """The rule, its step checked where there are rows to check it by."""
-        eta = getattr(self, "eta_", 1.0) if self.eta0 == "auto" else float(self.eta0)
         if X is not None:
-            eta = self._step(X, s)
+            self.eta_ = self._step(X, s)
+        eta = getattr(self, "eta_", 1.0) if isinstance(self.eta0, str) else float(self.eta0)
         return Rule(Loss.SQUARED, eta=eta, intercept=self.fit_intercept, begin=max(1.0, self.average))
 
     def _step(self, X, s):
         """The step, or ValueError if the weights would run away with it."""
-        top = largest_eigenvalue(X, s) * (s.mean() if self.solver == "online" else 1)
+        top = largest_eigenvalue(X, s, self.fit_intercept) * (s.mean() if self.solver == "online" else 1)
         if not np.isfinite(top):
             _validate.check_finite(X)
             _validate.raise_too_large(X)
-        if self.eta0 == "auto":
-            return 0.5 / max(largest_norm(X, s), top) if self.solver == "online" else 1 / top
+        if isinstance(self.eta0, str):
+            top = max(top, np.finfo(float).tiny)  # no column varies, and there is no intercept: any step does
+            return 0.5 / max(largest_norm(X, s, self.fit_intercept), top) if self.solver == "online" else 1 / top
         if self.eta0 >= 2 / top:
             raise ValueError(
                 f"with eta0={self.eta0:g} the weights would run away: the largest eigenvalue of the mean of [1 x][1 x]' is "
@@ -142,7 +150,6 @@ class Adaline(OnlineLearner):
         return float(self.eta0)
 
     def _learn(self, visits, state, rule, errors, pocket):
-        self.eta_ = rule.eta
         if self.solver == "online":
             return super()._learn(visits, state, rule, errors, pocket)
         return self._batch(visits, state, rule)
@@ -163,7 +170,8 @@ class Adaline(OnlineLearner):
         losses = [np.pad(result.history["loss"], (0, longest - len(result.history["loss"])), mode="edge") for result in results]
         converged = all(result.converged for result in results)
         history = {"loss": (np.sum(losses, axis=0) / total).tolist()}
-        return Result(state.W.copy(), converged, max(result.n_iter for result in results), history, not converged)
+        steps = max(result.n_iter for result in results)
+        return Result(state.W.copy(), converged, steps, history, not converged, state.W)
 
     def _short(self):
         if self.solver == "online":
@@ -174,6 +182,22 @@ class Adaline(OnlineLearner):
         choice(self.solver, "solver", ("online", "batch"))
         if self.solver == "batch" and self.early_stopping:
             raise ValueError("early_stopping is for solver='online'")
-        if self.eta0 != "auto":
-            number(self.eta0, "eta0", low=0, open_low=True)
         super()._check_parameters()
+
+    def _check_step(self):
+        if not (isinstance(self.eta0, str) and self.eta0 == "auto"):
+            number(self.eta0, "eta0", low=0, open_low=True)
+
+    @available_if(_is_online)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Visit some more rows once, in their order; "auto" keeps the step of the first call.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix} of shape (N, d)
+        y : array of shape (N,)
+        classes : array of shape (K,), optional
+            All labels that will ever come; needed in the first call.
+        sample_weight : array of shape (N,), optional
+        """
+        return super().partial_fit(X, y, classes, sample_weight)

@@ -72,7 +72,7 @@ class LinearBayes(Posteriors, FromMoments, LinearClassifier):
 
     @property
     def priors(self):
-        """What the others call it."""
+        """`class_prior`, by the name that the closed-form models share."""
         return self.class_prior
 
     def _smoothing(self, d):

@@ -159,11 +159,17 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
                 f"within classes the {len(whitening.scale)} columns vary in {whitening.rank} directions only: the others are "
                 "left out.",
                 CollinearWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
-        apart = np.sqrt(moments.n)[:, None] * (moments.mean - moments.overall)
-        _, size, Vt = linalg.svd(whitening.rows(apart) / np.sqrt(moments.total), full_matrices=False)
-        V = whitening.columns(Vt[:count].T)
+        apart = np.sqrt(moments.n / moments.total)[:, None] * (moments.mean - moments.overall)
+        if whitening.rank:
+            _, size, Vt = linalg.svd(whitening.rows(apart), full_matrices=False)
+            V = whitening.columns(Vt[:count].T)
+        else:  # nothing varies within classes: the directions are those between the means
+            _, size, Vt = linalg.svd(apart, full_matrices=False)
+            if not size[0]:
+                raise ValueError("no column varies, within classes or between them: there is no direction to find")
+            V = Vt[:count].T
         V = V / np.maximum(np.linalg.norm(V, axis=0), closed_form.TINY)
         if len(moments.n) == 2:
             V = V * np.where((moments.mean[1] - moments.mean[0]) @ V < 0, -1.0, 1.0)
@@ -171,7 +177,7 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
 
     def _spread(self, C, within, V, total):
         """A class's covariance in the projection; where it has none (a class with one row), a little of that of all classes."""
-        floor = 1e-9 * np.diag(np.maximum(np.diag(V.T @ within @ V) / total, closed_form.TINY**0.5))
+        floor = 1e-9 * np.diag(np.maximum(np.diag(V.T @ within @ V) / total, closed_form.TINY**0.25))
         return C + floor if linalg.eigvalsh(C)[0] <= 1e-12 * max(np.trace(C), floor.max()) else C
 
 

@@ -277,7 +277,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMix
             f"within classes the {d} columns vary in {rank} directions only ({constant} are constant there): the others are "
             "left out. Take solver='eigen' with shrinkage to use them.",
             CollinearWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
 
@@ -402,5 +402,5 @@ class QuadraticDiscriminantAnalysis(Scores, Covariances):
             f"the covariance of class {names} is not full rank: its least variances are taken as tol={self.tol:g}. "
             f"Raise {advice}.",
             CollinearWarning,
-            stacklevel=5,
+            stacklevel=6,
         )

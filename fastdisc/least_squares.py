@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from . import _validate
-from ._base import LinearClassifier, choice, fitted, number
+from ._base import LinearClassifier, all_or_nothing, choice, fitted, number
 from ._folds import fold_codes, merged
 from ._generative import FromMoments
 from ._kernels import CSR, Link
@@ -115,6 +115,9 @@ def solution(moments, alpha, fisher=False, factors=None):
     else:
         values, V = factors
         W = ((V.T @ B) * inverses(values, alpha)[:, None]).T @ V.T
+    if fisher and not n.all():  # one class alone: no direction, and no doubt
+        W = np.zeros_like(W)
+        rest = np.array([closed_form.NEVER if n[1] else -closed_form.NEVER])
     w0 = rest - W @ overall
     weights = np.column_stack([w0, W])  # (K, d+1)
     one = -weights if fisher else weights[1:] - weights[:1] if len(n) == 2 else weights
@@ -169,6 +172,7 @@ class LeastSquaresClassifierCV(LeastSquaresClassifier):
         self.backend = backend
         self.n_threads = n_threads
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Learn from the moments of the classes, with the alpha that scores best.
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import _config, _inference, _validate
-from ._base import LinearClassifier, Posteriors, choice, number
+from ._base import LinearClassifier, Posteriors, all_or_nothing, choice, number
 from ._kernels import Link
 from ._problem import Problem
 from ._solvers import Trace, choose, gd, lbfgs, newton, newton_cg, proximal, separation, sgd
@@ -182,6 +182,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
         self.n_threads = n_threads
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None, offset=None):
         """Learn the weights.
 
@@ -234,6 +235,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
             self._warn(result, f"{model.solver} at C={C:g}")
         return Path(Cs, *(np.array([found[C][i] for C in Cs]) for i in range(4)))
 
+    @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Take one pass of averaged stochastic gradient steps over some more rows.
 
@@ -252,7 +254,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit")
         X = _validate.features(self, X, reset=first)
-        classes = np.unique(classes) if first else self.classes_
+        classes = _validate.all_classes(classes, None if first else self.classes_)
         r = _validate.codes(y, classes, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
         s = _validate.class_weight(self.class_weight, classes, r, s, all_present=False)
@@ -377,7 +379,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
                 "the classes can be separated, wholly or along some direction: without a penalty the likelihood has no maximum, "
                 "and the weights are where the gradient met tol. Take a finite C.",
                 SeparationWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if H is None:
             return None
@@ -409,7 +411,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
                 f"solver {name!r} stopped after {result.n_iter} iterations with the gradient at {result.gradient_norm:.1e} of "
                 f"what it was at zero weights; tol is {self.tol:g}. Raise max_iter, or take C smaller.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _shift(self, priors):

@@ -8,7 +8,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from . import _validate
-from ._base import LinearClassifier, Posteriors, choice, number
+from ._base import LinearClassifier, Posteriors, all_or_nothing, choice, number
 from ._kernels import Link
 from ._rows import take_rows
 from ._sweep import Sweep, outputs
@@ -107,6 +107,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         self.intercept_scaling = intercept_scaling
         self.use_legacy_attributes = use_legacy_attributes
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Choose C and l1_ratio, and learn the weights.
 
@@ -127,6 +128,8 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         classes, sweep = model._validated(X, y, sample_weight, None)
         weight = np.broadcast_to(_validate.sample_weight(sample_weight, sweep.rows), sweep.rows)  # without those of classes
         folds = list(check_cv(self.cv, y, classifier=True).split(np.zeros(sweep.rows), y))
+        if not folds:
+            raise ValueError("cv has no fold")
         # 2. solve
         scores, paths, n_iter = [], [], []
         for number_of_fold, (train, test) in enumerate(folds):
@@ -140,6 +143,8 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
                 best = np.max([f[0] for path in found for f in path])
                 print(f"[cv] fold {number_of_fold + 1} of {len(folds)}: best score {best:.6g}", flush=True)
         scores, paths = np.array(scores), np.array(paths)
+        if not np.isfinite(scores).all():
+            raise ValueError(f"scoring={self.scoring!r} gave a score that is not finite: no C can be chosen by it")
         i, j = np.unravel_index(scores.mean(axis=0).argmax(), scores.shape[1:])
         C, ratio, V = float(Cs[j]), float(ratios[i]), paths[:, i, j].mean(axis=0)
         if self.refit:
@@ -189,10 +194,9 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
 
 
 def only(rows, weight):
-    """The weights of some rows; 0 for all others."""
-    s = np.zeros(len(weight))
-    s[rows] = weight[rows]
-    return s
+    """The weights of some rows, as often as they are named; 0 for all others."""
+    n = len(weight)
+    return weight * np.bincount(np.arange(n)[rows], minlength=n)
 
 
 class Held:
@@ -205,6 +209,8 @@ class Held:
             self.rows = np.arange(sweep.rows)[test]
             self.rows = self.rows[weight[self.rows] > 0]
             self.weight = weight[self.rows]
+            if not len(self.rows):
+                raise ValueError("cv: a fold holds out no row with a weight: its score would be undefined")
         else:
             self.X, self.y = _safe_indexing(X, test), _safe_indexing(y, test)
             model.classes_ = classes
@@ -228,4 +234,4 @@ class Held:
             Z = outputs(take_rows(self.sweep.X, rows), Link.IDENTITY, V.reshape(n * K, D), **self.sweep.options)
             chosen = Z > 0 if K == 1 else Z.reshape(len(rows), n, K).argmax(axis=2)
             right += self.weight[begin : begin + step] @ (chosen == self.sweep.r[rows, None])
-        return right / self.weight.sum() if len(self.rows) else np.full(n, np.nan)
+        return right / self.weight.sum()

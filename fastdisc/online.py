@@ -31,8 +31,9 @@ class OnlineClassifier(OnlineLearner):
     """Linear classifiers by stochastic gradient descent, a row at a time, as scikit-learn's SGDClassifier.
 
     All K classes, each against the others, learn in one visit of the row. Given rows in the same order, dense features and
-    any loss give scikit-learn's weights, L2 and L1 penalties included; the elastic net's L1 account shrinks along with the
-    weights, and intercepts of sparse features learn at full speed, so that sparse and dense rows give the same.
+    any loss give scikit-learn's weights, with an L2 penalty or, without averaging, an L1 penalty; the elastic net's L1 account
+    shrinks along with the weights, and intercepts of sparse features learn at full speed, so that sparse and dense rows give the
+    same, but for averages with an L1 penalty, which sparse rows pay late.
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ class Perceptron(OnlineLearner):
         self.n_updates_ = int(self.n_mistakes_.sum())
         self.margin_ = self.bound_ = None
         if visits is not None and self.converged_:
-            self.margin_, self.bound_ = self._theorem(visits, result.W)
+            self.margin_, self.bound_ = self._theorem(visits, result.last)
 
     def _theorem(self, visits, W):
         """The margin of separating weights, and the bound on the number of mistakes that follows from it."""

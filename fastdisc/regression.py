@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from . import _config, _validate, special
-from ._base import LinearClassifier, choice, number
+from ._base import LinearClassifier, all_or_nothing, choice, number
 from ._kernels import Link
 from ._problem import Problem
 from ._solvers import Trace, choose, gd, lbfgs, newton, newton_cg
@@ -126,6 +126,7 @@ class SigmoidRegression(LinearClassifier):
         tags.target_tags.multi_output = True
         return tags
 
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None):
         """Learn the weights.
 
@@ -186,7 +187,7 @@ class SigmoidRegression(LinearClassifier):
                 f"{self.gradient_norm_[worst]:.1e} of what it was at zero weights; tol is {self.tol:g}. Raise max_iter, or take "
                 "C smaller.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def decision_function(self, X):

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn import datasets
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegressionCV as Rival
-from sklearn.metrics import f1_score, make_scorer
+from sklearn.metrics import f1_score, log_loss, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -178,3 +178,20 @@ def test_bad_input_is_named(what):
     given, message = BAD[what]
     with pytest.raises(ValueError, match=message):
         LogisticRegressionCV(**given).fit(X, y)
+
+
+def test_a_fold_without_weight_is_refused():
+    X, Y = STANDARD["breast_cancer"]
+    s = np.ones(len(Y))
+    s[: -(-len(Y) // 5)] = 0
+    with pytest.raises(ValueError, match="no row with a weight"):
+        LogisticRegressionCV(Cs=[1e-4, 1.0], cv=KFold(5)).fit(X, Y, sample_weight=s)
+
+
+def test_rows_named_twice_count_twice():
+    X, Y = STANDARD["breast_cancer"]
+    rows = np.random.default_rng(0).integers(0, len(Y) - 30, 200)
+    held = np.arange(len(Y) - 30, len(Y))
+    model = LogisticRegressionCV(Cs=[1.0], cv=[(rows, held)], scoring="neg_log_loss").fit(X, Y)
+    plain = LogisticRegression().fit(X[rows], Y[rows])
+    np.testing.assert_allclose(model.scores_[0, 0, 0], -log_loss(Y[held], plain.predict_proba(X[held])), rtol=1e-5)

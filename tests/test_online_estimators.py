@@ -179,3 +179,31 @@ def test_standardize_is_remembered_with_the_model(name):
     np.testing.assert_allclose(model.scale_, A.std(axis=0))
     np.testing.assert_allclose(model.coef_ * model.scale_, plain.coef_, rtol=1e-5)
     np.testing.assert_allclose(model.decision_function(A), plain.decision_function(StandardScaler().fit_transform(A)), atol=1e-5)
+
+
+def test_adaline_knows_the_largest_eigenvalue_of_any_columns():
+    a = np.repeat(np.arange(1, 101.0) / 5, 2) * np.tile([1, -1], 100)
+    model = Adaline(solver="batch").fit(np.column_stack([a, -a]), a > 0)
+    assert model.converged_
+    np.testing.assert_allclose(1 / model.eta_, 2 * (a**2).mean(), rtol=1e-2)
+
+
+def test_adaline_without_intercept_does_not_count_it():
+    S = np.random.default_rng(0).standard_normal((200, 4)) * 1e-3
+    model = Adaline(solver="batch", fit_intercept=False).fit(S, S[:, 0] > 0)
+    assert model.converged_ and model.eta_ > 1e4
+    Adaline(solver="batch", fit_intercept=False, eta0=10.0, max_iter=5, tol=None).fit(S, S[:, 0] > 0)
+
+
+def test_a_stream_may_change_its_penalty():
+    model = OnlineClassifier(learning_rate="constant", eta0=0.1).partial_fit(X, Y, classes=[0, 1])
+    model.set_params(penalty="l1", alpha=10.0)
+    assert not model.partial_fit(X, Y).coef_.any()
+
+
+def test_adaline_keeps_its_step_in_a_stream():
+    stream = Adaline().partial_fit(X[:30], Y[:30], classes=[0, 1])
+    step = stream.eta_
+    assert stream.partial_fit(100 * X[30:], Y[30:]).eta_ == step
+    with pytest.raises(AttributeError, match="partial_fit"):
+        Adaline(solver="batch").partial_fit(X, Y, classes=[0, 1])

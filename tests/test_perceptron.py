@@ -202,3 +202,13 @@ def test_adaline_refuses_steps_that_diverge(solver):
     if solver == "batch":
         with pytest.warns(ConvergenceWarning, match="max_iter=50 steps"):
             assert np.isfinite(Adaline(solver=solver, eta0=0.95 * limit, max_iter=50).fit(X, y).coef_).all()
+
+
+def test_the_margin_is_that_of_the_weights_that_separate():
+    """An average of weights need not separate what the last ones do."""
+    rng = np.random.default_rng(4)
+    A, w = rng.standard_normal((12, 2)), rng.standard_normal(2)
+    b = (A @ w + 0.3 > 0).astype(int)
+    model = Perceptron(average=True, tol=None, max_iter=3000).fit(A, b)
+    assert model.converged_ and model.margin_ > 0
+    assert model.n_updates_ <= model.bound_

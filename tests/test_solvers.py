@@ -390,3 +390,18 @@ def test_warm_start_of_every_solver(solver):
     assert model.fit(X, y).n_iter_[0] <= 1
     model.set_params(C=0.1).fit(X, y)
     same(model, rival(X, y, C=0.1), tol=1e-5)
+
+
+def test_the_callers_rows_are_never_written_to():
+    """Weights so uneven that a sample misses a class, and columns far from 0: the rows used to be standardised in place."""
+    rng = np.random.default_rng(0)
+    X = 1000 + rng.standard_normal((50_000, 3))
+    y = np.arange(len(X)) % 2
+    s = (y == 0).astype(float)
+    s[12345] = 1
+    before = X.copy()
+    X.flags.writeable = False
+    model = LogisticRegression(tol=1e-8).fit(X, y, s)
+    np.testing.assert_array_equal(X, before)
+    assert model.converged_
+    np.testing.assert_allclose(model.coef_, LogisticRegression(solver="lbfgs", tol=1e-9).fit(X, y, s).coef_, rtol=1e-3)

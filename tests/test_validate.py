@@ -1,9 +1,12 @@
 """Bad input: what is passed, what the error says; and that good input is not copied."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+import fastdisc
 from fastdisc import LogisticRegression, _validate
 from fastdisc._kernels import CSR
 
@@ -186,3 +189,35 @@ def test_labels_are_those_of_unique(y):
     expected, inverse = np.unique(y, return_inverse=True)
     assert classes.dtype == expected.dtype and np.array_equal(classes, expected)
     assert codes.dtype == np.int32 and np.array_equal(codes, inverse)
+
+
+FAILING = ["Adaline", "BernoulliNB", "FisherDiscriminant", "GaussianNB", "LeastSquaresClassifier", "LeastSquaresClassifierCV"]
+FAILING += ["LinearDiscriminantAnalysis", "LogisticRegression", "LogisticRegressionCV", "OnlineClassifier", "Perceptron"]
+FAILING += ["QuadraticDiscriminantAnalysis", "SigmoidRegression"]
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_failed_fit_changes_nothing(name):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 4)), np.arange(60) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = getattr(fastdisc, name)().fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="class"):
+        model.fit(X[:, :3], np.zeros(60, int))
+    assert model.n_features_in_ == 4
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("model", ["LogisticRegression", "OnlineClassifier", "GaussianNB"])
+def test_a_stream_keeps_its_classes(model):
+    X, y = np.random.default_rng(0).standard_normal((60, 4)), np.arange(60) % 2
+    stream = getattr(fastdisc, model)()
+    with pytest.raises(ValueError, match="at least 2"):
+        stream.partial_fit(X, np.ones(60, int), classes=[1])
+    stream.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="is not what it was before"):
+        stream.partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="y is None"):
+        stream.partial_fit(X, None)

@@ -9,11 +9,12 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 TINY = np.finfo(np.float64).tiny
+NEVER = -1e300  # the score of a class that has no rows: finite, and below whatever the features add
 
 
 def log_priors(priors):
-    """log P(C_k), finite for a class that has no rows yet."""
-    return np.log(np.maximum(priors, TINY))
+    """log P(C_k); of a class that has no rows, so low that it is never chosen."""
+    return np.where(priors > 0, np.log(np.maximum(priors, TINY)), NEVER)
 
 
 def no_less(counts):

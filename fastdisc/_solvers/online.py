@@ -15,6 +15,7 @@ class Result(NamedTuple):
     n_iter: int
     history: dict[str, list]
     exhausted: bool  # max_iter came before any other reason to stop
+    last: np.ndarray  # the weights after the last row, which W may be an average of
 
 
 def objective(rule, loss, total, W):
@@ -58,4 +59,4 @@ def solve(visits, state, rule, *, max_iter, tol, patience, clean=False, adaptive
             rule, waited = rule._replace(eta=rule.eta / 5), 0
     W = state.weights(rule.begin) if converged or kept is None else kept
     exhausted = not converged and n_iter == max_iter and not (tol is not None and waited >= patience)
-    return Result(W.copy(), converged, n_iter, history, exhausted)
+    return Result(W.copy(), converged, n_iter, history, exhausted, state.W)
