@@ -167,9 +167,7 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
             V = whitening.columns(Vt[:count].T)
         else:  # nothing varies within classes: the directions are those between the means
             _, size, Vt = linalg.svd(apart, full_matrices=False)
-            if not size[0]:
-                raise ValueError("no column varies, within classes or between them: there is no direction to find")
-            V = Vt[:count].T
+            V = Vt[:count].T  # where the means are equal too, as for the first row of a stream, any direction does
         V = V / np.maximum(np.linalg.norm(V, axis=0), closed_form.TINY)
         if len(moments.n) == 2:
             V = V * np.where((moments.mean[1] - moments.mean[0]) @ V < 0, -1.0, 1.0)
