@@ -16,7 +16,7 @@ test: $(VENV)/ready $(VENV)/numba
 	$(BIN)/ruff format --check .
 	PATH="$(abspath $(BIN)):$$PATH" cython-lint fastdisc/_kernels/_cython
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 bench: $(VENV)/ready $(VENV)/numba
 	mkdir -p bench/results

@@ -91,6 +91,20 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _next_rows(self, X, y, classes, sample_weight):
+        """Some more rows of a stream, validated: whether they are the first, all classes, X, codes and weights."""
+        self._check_parameters()
+        if self.standardize:
+            raise ValueError("partial_fit has no standardize: that needs all rows at once")
+        first = not hasattr(self, "coef_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        X = _validate.features(self, X, reset=first)
+        classes = _validate.all_classes(classes, None if first else self.classes_)
+        r = _validate.codes(y, classes, X.shape[0])
+        s = _validate.sample_weight(sample_weight, X.shape[0])
+        return first, classes, X, r, _validate.class_weight(self.class_weight, classes, r, s, all_present=False)
+
     def _outputs(self, X, link):
         fitted(self)
         X = _validate.features(self, X, reset=False)

@@ -247,17 +247,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
             All labels that will ever come; needed in the first call, unless the model is fitted: then its weights are the start.
         sample_weight : array of shape (N,), optional
         """
-        self._check_parameters()
-        if self.standardize:
-            raise ValueError("partial_fit has no standardize: that needs all rows at once")
-        first = not hasattr(self, "coef_")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit")
-        X = _validate.features(self, X, reset=first)
-        classes = _validate.all_classes(classes, None if first else self.classes_)
-        r = _validate.codes(y, classes, X.shape[0])
-        s = _validate.sample_weight(sample_weight, X.shape[0])
-        s = _validate.class_weight(self.class_weight, classes, r, s, all_present=False)
+        first, classes, X, r, s = self._next_rows(X, y, classes, sample_weight)
         sweep = Sweep(X, r, s, *self._link(len(classes))[:1], backend=self.backend, n_threads=self.n_threads)
         stream = copy.deepcopy(getattr(self, "_stream", None))
         if stream is None:

@@ -5,6 +5,7 @@ from numba import prange, types
 from numba.extending import overload
 
 from .. import Link
+from .gram import weighted_gram
 from .options import SUMS, bits, drivers, jit
 from .squares import bend_square, link_linear, link_sigmoid
 
@@ -212,39 +213,11 @@ def _gram(X, lo, m, c, P, Q, H):
 
 
 def gram_dense(X, lo, m, c, P, Q, H):
-    # Turned on its side, a block makes each entry of H a sum along memory, eight of them at once in registers. With the rows
-    # upright LLVM keeps H in memory, and loops from the diagonal on run in their scalar remainder (32 columns: 137 ns a row, this
-    # way 35).
-    D = H.shape[0]
     for i in range(m):
         P[0, i] = 1
         for j in range(X.shape[1]):
             P[j + 1, i] = X[lo + i, j]
-    for j in range(D):
-        for i in range(m):
-            Q[j, i] = c[i] * P[j, i]
-    for a in range(0, D, 4):
-        for b in range(a, D, 2):
-            s0, s1, s2, s3, t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for i in range(m):
-                x, y = P[b, i], P[b + 1, i]
-                q0, q1, q2, q3 = Q[a, i], Q[a + 1, i], Q[a + 2, i], Q[a + 3, i]
-                s0 += q0 * x
-                t0 += q0 * y
-                s1 += q1 * x
-                t1 += q1 * y
-                s2 += q2 * x
-                t2 += q2 * y
-                s3 += q3 * x
-                t3 += q3 * y
-            H[a, b] += s0
-            H[a, b + 1] += t0
-            H[a + 1, b] += s1
-            H[a + 1, b + 1] += t1
-            H[a + 2, b] += s2
-            H[a + 2, b + 1] += t2
-            H[a + 3, b] += s3
-            H[a + 3, b + 1] += t3
+    weighted_gram(P, Q, c, m, H)
 
 
 def gram_csr(X, lo, m, c, P, Q, H):

@@ -8,6 +8,7 @@ from numba import prange, types
 from numba.extending import overload
 
 from .. import Moment
+from .gram import weighted_gram
 from .options import SUMS as REORDER
 from .options import drivers, jit
 
@@ -17,32 +18,7 @@ SUMS, COUNTS, SQUARES, SCATTER = int(Moment.SUMS), int(Moment.COUNTS), int(Momen
 @jit()
 def flush(P, Q, s, m, H):
     """S_g += sum_i s_i u_i u_i' over the rows in a group's queue   (4.28)"""
-    D = H.shape[0]
-    for j in range(D):
-        for i in range(m):
-            Q[j, i] = s[i] * P[j, i]
-    for a in range(0, D, 4):
-        for b in range(a, D, 2):
-            s0, s1, s2, s3, t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for i in range(m):
-                x, y = P[b, i], P[b + 1, i]
-                q0, q1, q2, q3 = Q[a, i], Q[a + 1, i], Q[a + 2, i], Q[a + 3, i]
-                s0 += q0 * x
-                t0 += q0 * y
-                s1 += q1 * x
-                t1 += q1 * y
-                s2 += q2 * x
-                t2 += q2 * y
-                s3 += q3 * x
-                t3 += q3 * y
-            H[a, b] += s0
-            H[a, b + 1] += t0
-            H[a + 1, b] += s1
-            H[a + 1, b + 1] += t1
-            H[a + 2, b] += s2
-            H[a + 2, b + 1] += t2
-            H[a + 3, b] += s3
-            H[a + 3, b + 1] += t3
+    weighted_gram(P, Q, s, m, H)
 
 
 def take(X, i, k, s, shift, kind, M, S):
