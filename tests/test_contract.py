@@ -78,7 +78,7 @@ LAYERS = [
             "online",
             "regression",
         }
-        | {"_base", "_generative", "_folds", "_online_base"},
+        | {"_base", "_generative", "_folds", "_fold_paths", "_online_base"},
     ),
     ("problem", {"_problem", "_inference", "special"}),
     ("solvers", {"_solvers"}),

@@ -38,7 +38,7 @@ class Descent:
     def __init__(self, w, base=None):
         self.w, self.base, self.pairs, self.sums = w, base, [], None  # w (1, d+1)
         self.p, self.slope, self.t = np.zeros_like(w), 0.0, 0.0
-        self.steps, self.still, self.stuck, self.lost = 0, 0, False, False
+        self.steps, self.since, self.still, self.stuck, self.lost = 0, 0, 0, False, False  # since: steps at the last new metric
         self.sizes = []  # of the gradient, at the last steps
         self.history = {"loss": [], "errors": [], "norm": []}
 
@@ -72,7 +72,7 @@ class Descent:
     def turn(self, base):
         """The next direction, in a metric that may be new; along it the whole step first."""
         if base is not self.base:
-            self.base, self.pairs, self.sizes = base, [], self.sizes[-1:]
+            self.base, self.pairs, self.sizes, self.since = base, [], self.sizes[-1:], self.steps
         self.p, self.t = -two_loops(self.sums.g, self.pairs, self.base), 1.0
         self.slope = float(np.vdot(self.sums.g, self.p))
         if not self.slope < 0:
@@ -89,12 +89,14 @@ class Descent:
         """Whether there is something left to do."""
         return self.sums is None or not (self.lost or self.sizes[-1] <= goal or self.steps >= max_iter)
 
-    def sweeps_left(self, goal):
-        """How many it will take at the present rate."""
-        if len(self.sizes) < 2 or not goal:
-            return 0.0 if goal else np.inf
+    def slow(self, goal, max_iter, cost):
+        """Whether a new metric is worth so many sweeps: it has stopped, or will take longer at the present rate."""
+        if self.steps == self.since or self.sizes[-1] <= goal or self.steps >= max_iter:
+            return False
+        if self.lost or not goal:
+            return self.lost
         rate = min(0.95, (self.sizes[-1] / self.sizes[0]) ** (1 / (len(self.sizes) - 1)))
-        return np.log(self.sizes[-1] / goal) / -np.log(rate)
+        return bool(np.log(self.sizes[-1] / goal) / -np.log(rate) > cost)
 
 
 def tell(objective, ways, asked, order):
@@ -124,10 +126,10 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
     while asked := [k for k, way in enumerate(ways) if way.more(goals[k], max_iter)]:
         tell(objective, ways, asked, 1)  # 2
         trace.say("together", f"{len(asked)} of {K} problems, gradients {max(ways[k].sizes[-1] for k in asked):.3g}")
-        slow = [k for k in asked if ways[k].lost or ways[k].more(goals[k], max_iter)]
         size = rows if 8 * m > rows else 4 * m
         cost = 3 + 2 * hessian_cost(D) * size / rows
-        if m < rows and any(ways[k].lost or ways[k].sweeps_left(goals[k]) > cost for k in slow):  # 3
+        slow = [k for k in asked if ways[k].slow(goals[k], max_iter, cost)]
+        if slow:  # 3
             m = size
             trace.say("together", f"Hessians of {m:,} rows for {len(slow)} problems")
             some = np.array(slow)
