@@ -10,12 +10,12 @@ All three have the same verbs: call (sums), `product` (Hessian times a direction
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
-from . import _config
+from . import _config, _turned
 from ._kernels import CSR, NO_OFFSET, Link, grid
 from ._rows import moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
@@ -78,7 +78,17 @@ class Sweep:
             self.last = (W.copy(), self.single, (loss, errors, g, None)) if order else None
         return Sums(self.unit * loss, self.unit * errors, self.unit * g, None if H is None else self.unit * H)
 
+    @cached_property
+    def turned(self):
+        """The same data by columns, where that is the better way to add up; else None."""
+        if not _turned.suits(self.X, self.link, len(self.counts)):
+            return None
+        scores = partial(outputs, link=Link.IDENTITY, backend=self.options["backend"], n_threads=self.n_threads)
+        return _turned.Turned(self.X, self.s, self.offset, lambda X, W: scores(X, W=W))
+
     def _sums(self, W, order):
+        if order < 2 and self.turned:
+            return self.turned.sums(W, self.r)
         with _config.threads(self.n_threads, work(self.X, len(W), order)) as n:
             loss, errors, g, H = self.kernels.sweep(
                 self.X, self.link, self.r, self.s, self.offset, W, order, _grid(self.X, len(W), order, self.single), n
@@ -96,6 +106,8 @@ class Sweep:
 
     def product(self, W, V):
         """The Hessian at W times V, (K, d+1)."""
+        if self.turned:
+            return self.unit * self.turned.product(W, V)
         with _config.threads(self.n_threads, 2 * work(self.X, len(W), 1)) as n:
             HV = self.kernels.product(self.X, self.link, self.s, self.offset, W, V, _grid(self.X, len(W), 1, self.single), n)
         return self.unit * HV

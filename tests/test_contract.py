@@ -82,7 +82,7 @@ LAYERS = [
     ),
     ("problem", {"_problem", "_inference", "special"}),
     ("solvers", {"_solvers"}),
-    ("sweep", {"_sweep", "_together", "_visits", "_rows", "_moments"}),
+    ("sweep", {"_sweep", "_together", "_turned", "_visits", "_rows", "_moments"}),
     ("kernels", {"_kernels"}),
 ]
 RANK = {module: rank for rank, (_, modules) in enumerate(LAYERS) for module in modules}

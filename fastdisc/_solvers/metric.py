@@ -56,9 +56,9 @@ def kronecker(objective, W, part):
     penalty[1:] = objective.l2
     penalty += 1e-10 * np.diag(B).max() * np.diag(M).mean()  # for intercepts, and where there is no penalty
 
-    def factor(value):
-        F, _ = linalg.cho_factor(value * M + np.diag(penalty), lower=True, check_finite=False)
-        return lambda g: linalg.lapack.dpotrs(F, g, lower=True)[0]
+    def factor(values):
+        factors = [linalg.cho_factor(value * M + np.diag(penalty), lower=True, check_finite=False)[0] for value in values]
+        return lambda A: np.array([linalg.lapack.dpotrs(F, a, lower=True)[0] for F, a in zip(factors, A, strict=True)])
 
     with blas(LARGE):
         return by_classes(B, objective.held(W.shape), factor)
@@ -72,26 +72,26 @@ def diagonal(objective, shape, fractions):
     B = np.array([[0.25]]) if shape[0] == 1 else np.diag(fractions) - np.outer(fractions, fractions)
     least = 1e-3 * np.diag(B).max()
 
-    def factor(value):
-        H = max(value, least) * squares + penalty
+    def factor(values):
+        H = np.outer(np.maximum(values, least), squares) + penalty
         H[H <= 0] = 1
-        return lambda g: g / H
+        return lambda A: A / H
 
     return by_classes(B, objective.held(shape), factor)
 
 
 def by_classes(B, held, factor):
-    """g -> (B x M + penalty)^-1 g, class by class in the basis of B's eigenvectors; factor(eigenvalue) solves for one row.
+    """g -> (B x M + penalty)^-1 g where classes do not mix, among the eigenvectors of B: factor(eigenvalues) solves there.
 
     Classes whose weights are held have no part in B: without them it is not singular.
     """
     free = ~held.all(axis=1)
     values, Q = linalg.eigh(B[np.ix_(free, free)])
-    solvers = [factor(max(value, 0.0)) for value in values]
+    inverse, V = factor(np.maximum(values, 0.0)), np.zeros((len(free), len(Q)))
+    V[free] = Q
 
     def solve(g):
-        P = np.zeros_like(g)
-        P[free] = Q @ np.array([solver(row) for solver, row in zip(solvers, Q.T @ g[free], strict=True)])
+        P = V @ inverse(V.T @ g)
         P[held] = 0
         return P
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._config import one_blas_thread
 from . import metric, norm, result, start_norm
 from .lbfgs import WIDEST, search
 
@@ -25,7 +26,8 @@ def solve(objective, W, *, tol, max_iter, trace):
     stop = trace.add("newton-cg", sums, W)
     while size > tol * start and not stop and n_iter < max_iter:  # 1
         forcing = min(0.3, np.sqrt(size / start) if start else 0.3)
-        p = conjugate_gradients(lambda V, W=W: objective.product(W, V), -sums.g, precondition, forcing)  # 2
+        with one_blas_thread():  # BLAS threads that wait for work would take the time of the products' threads
+            p = conjugate_gradients(lambda V, W=W: objective.product(W, V), -sums.g, precondition, forcing)  # 2
         found = search(objective, W, p, sums, float(np.vdot(sums.g, p)))  # 3
         if found is None:
             if not objective.sharpen():
@@ -41,20 +43,22 @@ def solve(objective, W, *, tol, max_iter, trace):
 
 def conjugate_gradients(product, b, precondition, forcing, max_iter=250):
     """x with product(x) = b, up to a residual of forcing times ||b|| in the preconditioner's norm."""
-    x, r = np.zeros_like(b), b
+    x, r = np.zeros_like(b), b.copy()
     z = precondition(r)
-    p, rz = z, float(np.vdot(r, z))
-    goal = forcing**2 * rz
+    p, rz = z.copy(), float(np.vdot(r, z))
+    goal, room = forcing**2 * rz, np.empty_like(b)
     for _ in range(max_iter):
         Hp = product(p)
         curvature = float(np.vdot(p, Hp))
         if curvature <= 0:  # a direction that changes no score: nothing is left to gain
             return x if x.any() else p
         a = rz / curvature
-        x, r = x + a * p, r - a * Hp
+        x += np.multiply(p, a, out=room)  # in place: new arrays of this size come a page at a time, each set to zero first
+        r -= np.multiply(Hp, a, out=room)
         z = precondition(r)
         last, rz = rz, float(np.vdot(r, z))
         if rz <= goal:
             break
-        p = z + rz / last * p
+        p *= rz / last
+        p += z
     return x
