@@ -16,11 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _config, _turned
-from ._kernels import CSR, NO_OFFSET, Link, grid
+from ._kernels import CSR, NO_OFFSET, Link, _numpy, grid
 from ._rows import moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
 
 FAR = 30.0  # spreads of a column between its mean and 0: beyond, moving a Hessian to the mean takes more than 3 of its 16 digits
+SLICE = 1024  # rows that are worked on outside the kernels at a time
 
 
 class Sums(NamedTuple):
@@ -206,15 +207,17 @@ class Sweep:
 
     def factors(self, W):
         """Sums of the class covariances (10.32), B (K, K), and the mean of [1 x][1 x]' where those are large, M (d+1, d+1)."""
-        X = np.column_stack([np.ones(self.rows), self.X])
-        Z = X @ W.T
-        Y = np.exp(Z - Z.max(axis=1, keepdims=True)) if len(W) > 1 else np.hstack([1 / (1 + np.exp(-Z)), 1 / (1 + np.exp(Z))])
-        Y /= Y.sum(axis=1, keepdims=True)
-        s = self.unit * np.broadcast_to(self.s, self.rows)
-        c = s * (1 - (Y**2).sum(axis=1))
-        B = np.diag(s @ Y) - (s[:, None] * Y).T @ Y
-        M = X.T @ (c[:, None] * X) / max(c.sum(), np.finfo(float).tiny)
-        return B if len(W) > 1 else B[:1, :1], M
+        K, D = max(2, len(W)), W.shape[1]
+        s, B, M, total = self.unit * np.broadcast_to(self.s, self.rows), np.zeros((K, K)), np.zeros((D, D)), 0.0
+        for begin in range(0, self.rows, SLICE):  # rows as float64, times their weights: not all of them at once
+            rows = slice(begin, begin + SLICE)
+            X = np.column_stack([np.ones(len(self.r[rows])), self.X[rows]])
+            Y = _numpy.softmax(X @ W.T if len(W) > 1 else X @ np.vstack([W, -W]).T / 2)
+            c = s[rows] * (1 - (Y**2).sum(axis=1))
+            B += np.diag(s[rows] @ Y) - (s[rows, None] * Y).T @ Y
+            M += X.T @ (c[:, None] * X)
+            total += c.sum()
+        return B if len(W) > 1 else B[:1, :1], M / max(total, np.finfo(float).tiny)
 
     def largest_score(self, V):
         """max |v'x + v_0| over rows and classes."""
