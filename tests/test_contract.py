@@ -77,10 +77,13 @@ LAYERS = [
             "adaline",
             "online",
             "regression",
+            "multiclass",
+            "reject",
         }
-        | {"_base", "_generative", "_folds", "_online_base"},
+        | {"_base", "_generative", "_folds", "_online_base", "_combined"}
+        | {"geometry", "plot", "_planes", "_regions"},
     ),
-    ("problem", {"_problem", "_inference", "special"}),
+    ("problem", {"_problem", "_inference", "special", "_decisions"}),
     ("solvers", {"_solvers"}),
     ("sweep", {"_sweep", "_visits", "_rows", "_moments"}),
     ("kernels", {"_kernels"}),
