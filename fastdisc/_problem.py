@@ -46,7 +46,11 @@ class Problem:
     def penalized(self, l2, sweep=None):
         """The objective with this much of an L2 penalty."""
         sweep = self.sweep if sweep is None else sweep
-        return Penalized(sweep, self._per_column(l2, 2), self.intercept, self.reference)
+        return Penalized(sweep, self.l2(l2), self.intercept, self.reference)
+
+    def l2(self, l2):
+        """The L2 penalty of each column, (d,)."""
+        return self._per_column(l2, 2)
 
     def l1(self, l1):
         """The L1 penalty of each column, (d,)."""

@@ -37,7 +37,8 @@ class Sums(NamedTuple):
         return Sums(self.loss + other.loss, self.errors + other.errors, self.g + other.g, H)
 
 
-def _work(X, K, order):
+def work(X, K, order):
+    """Floating-point operations of a sweep, about: what decides whether threads pay."""
     values = len(X.data) if isinstance(X, CSR) else X.shape[0] * X.shape[1]
     return 2 * values * K * (max(1, K * X.shape[1] // 4) if order == 2 else 1)
 
@@ -78,7 +79,7 @@ class Sweep:
         return Sums(self.unit * loss, self.unit * errors, self.unit * g, None if H is None else self.unit * H)
 
     def _sums(self, W, order):
-        with _config.threads(self.n_threads, _work(self.X, len(W), order)) as n:
+        with _config.threads(self.n_threads, work(self.X, len(W), order)) as n:
             loss, errors, g, H = self.kernels.sweep(
                 self.X, self.link, self.r, self.s, self.offset, W, order, _grid(self.X, len(W), order, self.single), n
             )
@@ -95,7 +96,7 @@ class Sweep:
 
     def product(self, W, V):
         """The Hessian at W times V, (K, d+1)."""
-        with _config.threads(self.n_threads, 2 * _work(self.X, len(W), 1)) as n:
+        with _config.threads(self.n_threads, 2 * work(self.X, len(W), 1)) as n:
             HV = self.kernels.product(self.X, self.link, self.s, self.offset, W, V, _grid(self.X, len(W), 1, self.single), n)
         return self.unit * HV
 
@@ -200,7 +201,7 @@ class Sweep:
 
     def largest_score(self, V):
         """max |v'x + v_0| over rows and classes."""
-        with _config.threads(self.n_threads, _work(self.X, len(V), 1)) as n:
+        with _config.threads(self.n_threads, work(self.X, len(V), 1)) as n:
             Z, _ = self.kernels.outputs(self.X, Link.IDENTITY, V, _grid(self.X, len(V), 1, single=False), n)
         return float(np.abs(Z).max())
 
@@ -226,7 +227,7 @@ class Standardized:
         W[:, 0] += V[:, 1:] @ self.mean
         return W
 
-    def _pull(self, g):
+    def pull(self, g):
         """The derivative by the standardised weights from that by the raw ones, along the last axis."""
         g = g.copy()
         g[..., 1:] = (g[..., 1:] - g[..., :1] * self.mean) / self.scale
@@ -236,11 +237,11 @@ class Standardized:
         loss, errors, g, H = self.sweep(self.raw(W), order)
         if H is not None:
             K, D = W.shape
-            H = self._pull(self._pull(H.reshape(K * D, K, D)).reshape(K * D, K * D).T.reshape(K * D, K, D)).reshape(K * D, K * D)
-        return Sums(loss, errors, self._pull(g), H)
+            H = self.pull(self.pull(H.reshape(K * D, K, D)).reshape(K * D, K * D).T.reshape(K * D, K, D)).reshape(K * D, K * D)
+        return Sums(loss, errors, self.pull(g), H)
 
     def product(self, W, V):
-        return self._pull(self.sweep.product(self.raw(W), self.raw(V)))
+        return self.pull(self.sweep.product(self.raw(W), self.raw(V)))
 
     def part(self, rows):
         return Standardized(self.sweep.part(rows), self.mean, self.scale)
@@ -270,7 +271,7 @@ class Standardized:
 
     def factors(self, W):
         B, M = self.sweep.factors(self.raw(W))
-        return B, self._pull(self._pull(M).T)
+        return B, self.pull(self.pull(M).T)
 
     def total(self):
         return self.sweep.total()
@@ -347,7 +348,7 @@ class Penalized:
 
 def outputs(X, link, W, *, backend=None, n_threads=None):
     """Scores or outputs of a linear model, (N, K)."""
-    with _config.threads(n_threads, _work(X, len(W), 1)) as n:
+    with _config.threads(n_threads, work(X, len(W), 1)) as n:
         Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _grid(X, len(W), 1, single=False), n)
     if not finite:
         check_finite(X)

@@ -8,7 +8,7 @@ import numpy as np
 from . import _config
 from ._kernels import CSR, Walk
 from ._rows import canonical
-from ._sweep import _work
+from ._sweep import work
 from ._validate import check_finite
 
 # Bytes that are read in one go where runs of rows are shuffled: with a quarter of it memory is waited for (1M x 28: 35 ms, 26).
@@ -70,7 +70,7 @@ class Visits:
 
     def __call__(self, state, rule):
         """Visit all rows: the sum of losses, and the number of updates. The state changes."""
-        with _config.threads(self.n_threads, _work(self.X, len(state.W), 1)) as n, np.errstate(over="ignore", invalid="ignore"):
+        with _config.threads(self.n_threads, work(self.X, len(state.W), 1)) as n, np.errstate(over="ignore", invalid="ignore"):
             loss, updates = self.kernels.online(
                 self.X, self.r, self.s, state.W, state.U, state.Q, state.clock, rule, self.walk(), n
             )

@@ -85,7 +85,7 @@ LAYERS = [
     ),
     ("problem", {"_problem", "_inference", "special", "_decisions"}),
     ("solvers", {"_solvers"}),
-    ("sweep", {"_sweep", "_visits", "_rows", "_moments"}),
+    ("sweep", {"_sweep", "_together", "_visits", "_rows", "_moments"}),
     ("kernels", {"_kernels"}),
 ]
 RANK = {module: rank for rank, (_, modules) in enumerate(LAYERS) for module in modules}

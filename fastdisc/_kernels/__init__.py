@@ -136,6 +136,15 @@ class Kernels(Protocol):
         """
 
     @staticmethod
+    def sweeps(X, link: int, r, s, sides, W, order: int, grid: Grid, n_threads: int):
+        """Losses, errors, gradients and Hessians of many two-class problems over the same rows: (10.7)-(10.9), (10.23)-(10.24).
+
+        Here r is the kind of each row, and sides, (kinds, K) int8, says for each of K problems whether rows of a kind are
+        positive (1), negative (-1), or left out (0). link is one of one score. Returns (losses (K,), errors (K,), G (K, d+1), H),
+        H (K, d+1, d+1) for order 2, else None. W, order and products are as in `sweep`.
+        """
+
+    @staticmethod
     def product(X, link: int, s, o, W, V, grid: Grid, n_threads: int):
         """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33).
 
@@ -211,10 +220,13 @@ L1, L2 = 32 * 1024, 256 * 1024
 QUEUES, PARTS = 16 * 2**20, 24 * 2**20  # bytes of one thread's queues, and of all partial sums of moments
 
 
-def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stored: int | None = None) -> Grid:
+def grid(
+    shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stored: int | None = None, pairs: int | None = None
+) -> Grid:
     """The blocks and chunks for data of this shape: a matter of shapes alone, never of threads.
 
-    `stored` is the number of stored values of sparse data.
+    `stored` is the number of stored values of sparse data; `pairs`, that of a Hessian's blocks, one for each pair of classes
+    unless said otherwise.
     """
     n, d = shape
     width = d if stored is None else stored // n
@@ -222,7 +234,8 @@ def grid(shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stor
     # A Hessian needs a scaled copy of the block beside it, and many rows for sums that stay in registers.
     rows = (L1 // max(1, order) if K == 1 or order == 2 else L2) // max(1, width * itemsize)
     block = min(256, max(48 if order == 2 else 32, rows // 16 * 16))
-    size = K * (d + 1) + (K * (K + 1) // 2 * (d + 1) ** 2 if order == 2 else 0)
+    pairs = K * (K + 1) // 2 if pairs is None else pairs
+    size = K * (d + 1) + (pairs * (d + 1) ** 2 if order == 2 else 0)
     worth = n // (ROWS_HESSIAN if order == 2 else ROWS) if stored is None else stored * K // (16 * size)
     chunks = max(1, min(CHUNKS, max(4, worth), max(2, MEMORY // (8 * size)), -(-n // block)))
     chunk = -(-n // chunks)

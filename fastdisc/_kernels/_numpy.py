@@ -95,6 +95,16 @@ def sweep(X, link, r, s, o, W, order, grid, n_threads):
     return (s * loss).sum(), (s * (chosen != r)).sum(), G, H
 
 
+def sweeps(X, link, r, s, sides, W, order, grid, n_threads):
+    """Losses, errors, gradients and Hessians of many two-class problems over the same rows: (10.7)-(10.9), (10.23)-(10.24)."""
+    none = np.empty((0, 1))
+    found = [
+        sweep(X, link, side[r] > 0, s * (side[r] != 0), none, w[None], order, grid, 1) for side, w in zip(sides.T, W, strict=True)
+    ]
+    losses, errors, G, H = zip(*found, strict=True)
+    return np.array(losses), np.array(errors), np.vstack(G), np.stack(H) if order == 2 else None
+
+
 def product(X, link, s, o, W, V, grid, n_threads):
     """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33)."""
     X = _float64(X)

@@ -104,18 +104,25 @@ def search(objective, W, p, sums, slope, smallest=1e-8):
 
     Where the promise is below what rounding leaves of the loss, the slope at the far end decides: it must not rise as steeply.
     """
-    t, size = 1.0, abs(sums.loss)
-    blurred = abs(slope) < 1e-8 * size
+    t = 1.0
     while t > smallest:
         trial = objective(W + t * p)
-        if not np.isfinite(trial.loss):
-            t *= 0.1
-            continue
-        if trial.loss <= sums.loss + 1e-4 * t * slope:
+        shorter = judge(sums, slope, p, t, trial)
+        if shorter is None:
             return t, trial
-        far = float(np.vdot(trial.g, p))
-        if trial.loss <= sums.loss + (1e-9 if blurred else NOISE) * size and far <= -0.8 * slope:
-            return t, trial
-        bend = trial.loss - sums.loss - t * slope
-        t *= float(np.clip(-slope * t / (2 * bend), 0.1, 0.5)) if bend > 0 else 0.5
+        t = shorter
     return None
+
+
+def judge(sums, slope, p, t, trial):
+    """None where the step t along p will do, else a shorter one; `sums` and the slope are those where it starts."""
+    if not np.isfinite(trial.loss):
+        return 0.1 * t
+    if trial.loss <= sums.loss + 1e-4 * t * slope:
+        return None
+    size, far = abs(sums.loss), float(np.vdot(trial.g, p))
+    blurred = abs(slope) < 1e-8 * size
+    if trial.loss <= sums.loss + (1e-9 if blurred else NOISE) * size and far <= -0.8 * slope:
+        return None
+    bend = trial.loss - sums.loss - t * slope
+    return t * (float(np.clip(-slope * t / (2 * bend), 0.1, 0.5)) if bend > 0 else 0.5)

@@ -37,6 +37,7 @@ SIMD = _choose()
 _module = importlib.import_module(f"{__name__}.{SIMD}")
 
 sweep = _module.sweep
+sweeps = _module.sweeps
 product = _module.product
 coordinate_descent = _module.coordinate_descent
 outputs = _module.outputs

@@ -211,13 +211,20 @@ cdef void hessian(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* x, 
     for j in range(K):
         for k in range(j, K):
             curvature(job.link, j, k, E, Y, job.plan.block, s, m, c)
-            if job.plan.rows.csr:
-                gram_csr(&job.plan, lo, m, c, H)
-            else:
-                scale_rows(x, ld, c, m, D, Q, H + D * D)
-                gram(Q, x, ld, m, D, H)
-            H[D * (D + 1)] += sum(c, m)
+            gram_block(job, lo, m, x, ld, c, Q, H)
             H += D * (D + 2)
+
+
+cdef void gram_block(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* x, Py_ssize_t ld, const double* c, double* Q,
+                     double* H) noexcept nogil:
+    """H += sum_i c_i [x_i 1][x_i 1]', as `hessian` has it for a pair of classes; Q is room for the rows times c."""
+    cdef Py_ssize_t D = job.D
+    if job.plan.rows.csr:
+        gram_csr(&job.plan, lo, m, c, H)
+    else:
+        scale_rows(x, ld, c, m, D, Q, H + D * D)
+        gram(Q, x, ld, m, D, H)
+    H[D * (D + 1)] += sum(c, m)
 
 
 def sweep(X, int link, r, s, o, W, int order, grid, int n_threads):
@@ -324,19 +331,23 @@ def product(X, int link, s, o, W, V, grid, int n_threads):
     return np.hstack([np.asarray(part)[:, :K].sum(axis=0)[:, None], add_up(&job.plan, part, K, threads)])
 
 
+cdef object unfold_blocks(sums, Py_ssize_t d, Py_ssize_t D):
+    """The (n, d+1, d+1) matrices of n blocks that `gram_block` has summed."""
+    blocks = sums.reshape(-1, D + 2, D)
+    triangles = blocks[:, :d, :d]
+    H = np.empty((len(blocks), d + 1, d + 1))
+    H[:, 0, 0] = blocks[:, D + 1, 0]
+    H[:, 0, 1:] = H[:, 1:, 0] = blocks[:, D, :d]
+    H[:, 1:, 1:] = np.where(np.arange(d)[:, None] <= np.arange(d), triangles, triangles.swapaxes(1, 2))
+    return H
+
+
 cdef object unfold(sums, Py_ssize_t K, Py_ssize_t d, Py_ssize_t D):
     """The full (K (d+1), K (d+1)) Hessian from what `hessian` sums for each pair of classes."""
     H = np.empty((K, d + 1, K, d + 1))
-    blocks = sums[:K * (K + 1) // 2 * D * (D + 2)].reshape(-1, D + 2, D)
-    triangles = blocks[:, :d, :d]
-    squares = np.where(np.arange(d)[:, None] <= np.arange(d), triangles, triangles.swapaxes(1, 2))
     pairs = [(j, k) for j in range(K) for k in range(j, K)]
-    for block, square, (j, k) in zip(blocks, squares, pairs):
-        full = H[j, :, k, :]
-        full[0, 0] = block[D + 1, 0]
-        full[0, 1:] = full[1:, 0] = block[D, :d]
-        full[1:, 1:] = square
-        H[k, :, j, :] = full
+    for block, (j, k) in zip(unfold_blocks(sums[:len(pairs) * D * (D + 2)], d, D), pairs):
+        H[j, :, k, :] = H[k, :, j, :] = block
     return H.reshape(K * (d + 1), K * (d + 1))
 
 
@@ -419,3 +430,6 @@ def rank_sweep(X, r, s, starts, w, double margin, grid, int n_threads):
                        &weights[0], margin, &part[c, 0], &work[threadid(), 0])
     total = np.asarray(part)[:, :2].sum(axis=0)
     return total[0], total[1], add_up(&plan, part, 2, threads)[0]
+
+
+include "sweeps.pxi"

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 import numba
 import numpy as np
 
-from .. import CSR, Link, Moment
+from .. import CSR, NO_OFFSET, Link, Moment
 from . import jitted, moments, rank
 from . import online as steps
+from . import sweeps as many
 from . import walk as walks
 
-DRIVERS = jitted.DRIVERS | rank.DRIVERS | moments.DRIVERS
+DRIVERS = jitted.DRIVERS | many.DRIVERS | rank.DRIVERS | moments.DRIVERS
 PROCESS = os.getpid()
 _one_at_a_time = threading.Lock()
 
@@ -102,6 +103,20 @@ def sweep(X, link, r, s, o, W, order, grid, n_threads):
     )
 
 
+def sweeps(X, link, r, s, sides, W, order, grid, n_threads):
+    """Losses, errors, gradients and Hessians of many two-class problems over the same rows: (10.7)-(10.9), (10.23)-(10.24)."""
+    (n, d), K = X.shape, len(W)
+    chunks = -(-n // grid.chunk)
+    D = (d + 8) // 8 * 8  # room for the constant and whole vectors
+    sums, G, H = np.zeros((chunks, 3, K)), np.zeros((chunks, K, d)), np.zeros((chunks, K if order == 2 else 0, D, D))
+    target, part = np.ascontiguousarray(sides.T > 0, dtype=np.int32), np.ascontiguousarray(sides.T != 0, dtype=np.float64)
+    args = _features(X), int(link), r, s, NO_OFFSET, target, part, *_weights(X, W, order < 2 and grid.single)
+    _run(many.sweeps_driver, n_threads, chunks, *args, order, grid.block, grid.chunk, sums, G, H)
+    losses, errors, g0 = sums.sum(axis=0)
+    H = mirror(H.sum(axis=0)[:, : d + 1, : d + 1]) if order == 2 else None
+    return losses, errors, np.column_stack([g0, G.sum(axis=0)]), H
+
+
 def product(X, link, s, o, W, V, grid, n_threads):
     """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33)."""
     (n, d), K = X.shape, len(W)
@@ -129,13 +144,18 @@ def coordinate_descent(H, q, l1, w, tol, max_iter):
     return steps.coordinates(H, q, l1, w, float(tol), int(max_iter))
 
 
+def mirror(triangles):
+    """Symmetric matrices from their upper triangles."""
+    D = triangles.shape[-1]
+    return np.where(np.arange(D)[:, None] <= np.arange(D), triangles, triangles.swapaxes(1, 2))
+
+
 def unfold(triangles, K):
     """The full (K (d+1), K (d+1)) Hessian from its K (K+1) / 2 blocks, each an upper triangle."""
     D = triangles.shape[-1]
     H = np.empty((K, D, K, D))
-    squares = np.where(np.arange(D)[:, None] <= np.arange(D), triangles, triangles.swapaxes(1, 2))
     pairs = [(j, k) for j in range(K) for k in range(j, K)]
-    for square, (j, k) in zip(squares, pairs, strict=True):
+    for square, (j, k) in zip(mirror(triangles), pairs, strict=True):
         H[j, :, k, :] = H[k, :, j, :] = square
     return H.reshape(K * D, K * D)
 
