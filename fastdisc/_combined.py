@@ -9,32 +9,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression as Logistic
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import _check_feature_names, _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from . import _config, _validate, special
 from ._base import LinearClassifier, number
-from ._kernels import CSR, Link
+from ._joint import Constant, Joint, covers
+from ._kernels import Link
+from ._rows import window
 from ._sweep import outputs
 from .logistic import LogisticRegression
 
 CELLS = 1 << 20  # scores that are held at a time
-
-
-class Constant(ClassifierMixin, BaseEstimator):
-    """What stands for a discriminant where all rows are on one side: that side, with certainty."""
-
-    def fit(self, X, y, sample_weight=None):
-        self.classes_, self.y_ = np.array([0, 1]), int(y[0])
-        return self
-
-    def decision_function(self, X):
-        return np.full(_num_samples(X), 2.0 * self.y_ - 1)
-
-    def predict(self, X):
-        return np.full(_num_samples(X), self.y_)
-
-    def predict_proba(self, X):
-        return np.tile([1.0 - self.y_, self.y_], (_num_samples(X), 1))
 
 
 def fit_one(estimator, X, rows, target, s):
@@ -64,14 +49,6 @@ def score(model, X):
     if hasattr(model, "predict_proba"):
         return 2 * model.predict_proba(X)[:, 1] - 1
     return 2.0 * model.predict(X) - 1
-
-
-def window(X, begin, end):
-    """Consecutive rows, not copied."""
-    if not isinstance(X, CSR):
-        return X[begin:end]
-    first, last = X.indptr[begin], X.indptr[end]
-    return CSR(X.data[first:last], X.indices[first:last], X.indptr[begin : end + 1] - first, X.n_columns)
 
 
 def _has_probabilities(self):
@@ -118,10 +95,24 @@ class Combined(ClassifierMixin, BaseEstimator):
             raise AttributeError(f"{type(self).__name__} has {name} once it is fitted, where all estimators are linear")
         return W
 
+    def _joint(self, X, r, sample_weight):
+        """The problems to be trained together, or None where the estimator, or the data, ask for fits of their own."""
+        estimator = self._estimator()
+        if not covers(estimator):
+            return None
+        joint = Joint(estimator, X, r, _validate.sample_weight(sample_weight, len(r)), self._options())
+        return joint if joint.suits else None
+
     def _rows(self, X):
-        """X for any estimator: only its columns are noted."""
+        """X as the kernels read it where `_joint` may be the way; for any other estimator only its columns are noted."""
+        if covers(self._estimator()):
+            return _validate.features(self, X, reset=True)
+        if _num_samples(X) == 0:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         validate_data(self, X, reset=True, skip_check_array=True)
-        return X.tocsr() if sparse.issparse(X) and X.format not in ("csr", "csc") else X
+        if getattr(self, "n_features_in_", 1) == 0:
+            raise ValueError(f"Found array with 0 feature(s) (shape={np.shape(X)}) while a minimum of 1 is required.")
+        return X
 
     def _weights(self, sample_weight, n_rows):
         """(N,) or None, for estimators whose fit takes them."""
@@ -132,8 +123,10 @@ class Combined(ClassifierMixin, BaseEstimator):
             raise ValueError(f"the fit of {type(estimator).__name__} takes no sample_weight")
         return np.broadcast_to(_validate.sample_weight(sample_weight, n_rows), n_rows)
 
-    def _fit_each(self, X, s, tasks):
+    def _fit_each(self, X, sample_weight, tasks):
         """A fitted clone for each (rows, target), on threads."""
+        s = self._weights(sample_weight, _num_samples(X))
+        X = X.tocsr() if sparse.issparse(X) else X
         run = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=self.verbose)
         estimator = self._estimator()
         return run(delayed(fit_one)(estimator, X, rows, target, s) for rows, target in tasks)
@@ -143,7 +136,7 @@ class Combined(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "estimators_")
         W = weights(self.estimators_) if W is None else W
         if W is None:
-            validate_data(self, X, reset=False, skip_check_array=True)
+            _check_feature_names(self, X, reset=False)
             yield 0, np.column_stack([score(model, X) for model in self.estimators_])
             return
         X = _validate.features(self, X, reset=False)
@@ -165,5 +158,5 @@ class Combined(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "estimators_")
         if all(type(model) in (LogisticRegression, Logistic) for model in self.estimators_):
             return self._by_parts(X, special.sigmoid)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        _check_feature_names(self, X, reset=False)
         return np.column_stack([model.predict_proba(X)[:, 1] for model in self.estimators_])

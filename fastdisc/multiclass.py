@@ -10,6 +10,8 @@ from . import _decisions, _validate
 from ._base import all_or_nothing, choice
 from ._combined import Combined, _has_probabilities, weights
 
+KINDS = 64  # combinations of classes up to which rows that overlap are sampled by kind, and trained together
+
 
 class PairwiseClassifier(Combined):
     """Pairwise separation: a discriminant for each pair of classes, (10.9)-(10.10); scikit-learn's OneVsOneClassifier and more.
@@ -99,11 +101,10 @@ class PairwiseClassifier(Combined):
         self._check_common()
         choice(self.decision, "decision", tuple(RULES))
         choice(self.coupling, "coupling", tuple(_decisions.COUPLINGS))
-        X = self._rows(X)
-        classes, r = _validate.labels(y, _num_samples(X))
-        s = self._weights(sample_weight, len(r))
-        pairs = _decisions.pairs(len(classes))
-        self.estimators_ = self._fit_each(X, s, _tasks(r, pairs))
+        A = self._rows(X)
+        classes, r = _validate.labels(y, _num_samples(A))
+        pairs, joint = _decisions.pairs(len(classes)), self._joint(A, r, sample_weight)
+        self.estimators_ = joint.pairs(pairs, self.verbose) if joint else self._fit_each(X, sample_weight, _tasks(r, pairs))
         self.classes_, self.pairs_ = classes, pairs
         return self
 
@@ -287,16 +288,20 @@ class OneVsRestClassifier(Combined):
         """
         self._check_common()
         choice(self.decision, "decision", ("max", "single"))
-        X = self._rows(X)
-        multilabel = _validate.is_indicator(y)
+        A, multilabel = self._rows(X), _validate.is_indicator(y)
         if multilabel:
-            targets = _validate.indicator(y, _num_samples(X)).T
-            classes = np.arange(len(targets))
+            targets = _validate.indicator(y, _num_samples(A))
+            r, sides = _kinds(targets)
+            classes = np.arange(targets.shape[1])
         else:
-            classes, r = _validate.labels(y, _num_samples(X))
-            targets = (r == k for k in (range(len(classes)) if len(classes) > 2 else [1]))
-        s = self._weights(sample_weight, _num_samples(X))
-        self.estimators_ = self._fit_each(X, s, ((None, target.astype(np.int64)) for target in targets))
+            classes, r = _validate.labels(y, _num_samples(A))
+            sides = 2 * np.eye(len(classes), dtype=np.int8)[:, 1 if len(classes) == 2 else 0 :] - 1
+        joint = self._joint(A, r, sample_weight) if len(sides) <= KINDS else None
+        if joint:
+            self.estimators_ = joint.against_rest(sides, self.verbose)
+        else:
+            tasks = ((None, (side[r] > 0).astype(np.int64)) for side in sides.T)
+            self.estimators_ = self._fit_each(X, sample_weight, tasks)
         self.classes_, self.multilabel_ = classes, multilabel
         return self
 
@@ -367,6 +372,13 @@ class OneVsRestClassifier(Combined):
             return np.hstack([1 - Y, Y])
         total = Y.sum(axis=1, keepdims=True)
         return np.where(total > 0, Y / np.where(total > 0, total, 1), 1 / Y.shape[1])
+
+
+def _kinds(targets):
+    """Rows that belong to the same classes are of one kind: the kind of each row, and the side of each class that it is on."""
+    kinds, r = np.unique(np.packbits(targets, axis=1), axis=0, return_inverse=True)
+    sides = np.unpackbits(kinds, axis=1, count=targets.shape[1]).astype(np.int8)
+    return r.reshape(-1).astype(np.int32), 2 * sides - 1
 
 
 def _largest(Z):

@@ -33,7 +33,7 @@ TIGHT = {"tol": 1e-10}
         PairwiseClassifier(),
         OneVsRestClassifier(),
         PairwiseClassifier(linear_model.RidgeClassifier(), decision="all"),
-        OneVsRestClassifier(tree.DecisionTreeClassifier(random_state=0)),
+        OneVsRestClassifier(naive_bayes.GaussianNB()),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
