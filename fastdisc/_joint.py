@@ -16,6 +16,7 @@ from ._rows import take_rows, window
 from ._solvers import Trace, together
 from ._sweep import Sweep
 from ._together import Segment, Together, suits
+from ._validate import check_finite
 from .logistic import ALIASES, LogisticRegression
 
 FEW = 200_000  # cells of X: up to here a Newton step more costs next to nothing
@@ -121,7 +122,11 @@ class Joint:
         tol = min(estimator.tol, FINE) if few else estimator.tol
         limit = 200 if estimator.max_iter is None else estimator.max_iter
         W = np.zeros((objective.K, self.problem.d + 1))
-        results = together.solve(objective, W, tol=tol, max_iter=limit, trace=Trace(max(verbose, estimator.verbose)))
+        try:
+            results = together.solve(objective, W, tol=tol, max_iter=limit, trace=Trace(max(verbose, estimator.verbose)))
+        except ValueError:
+            check_finite(X)  # names the cell by its place in X as it was given
+            raise
         plain = clone(estimator)
         models = [self._model(copy(plain), result, column) for result, column in zip(results, sides.T, strict=True)]
         worst = max(results, key=lambda result: result.gradient_norm)

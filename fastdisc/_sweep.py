@@ -129,7 +129,8 @@ class Sweep:
             p = np.minimum(1, p * m / p.sum())
             rows = np.flatnonzero(rng.random(self.rows) < p)
             factors = 1 / p[rows]
-        found = np.bincount(self.r[rows], minlength=len(counts))
+        r = self.r[rows]
+        found = np.bincount(r, minlength=len(counts))
         enough = np.minimum(counts, max(50, m // (8 * len(counts))))
         for k in np.flatnonzero(found < enough):
             own = np.flatnonzero(self.r == k)
@@ -138,16 +139,20 @@ class Sweep:
             rows, factors = np.concatenate([rows[keep], own]), np.concatenate([factors[keep], np.ones(len(own))])
             order = np.argsort(rows, kind="stable")
             rows, factors = rows[order], factors[order]
-        mine = np.bincount(self.r[rows], factors * (self.s[rows] if len(self.s) > 1 else self.s[0]), len(counts))
+            r = self.r[rows]
+        mine = np.bincount(r, factors * (self.s[rows] if len(self.s) > 1 else self.s[0]), len(counts))
         if not (mine[self.mass > 0] > 0).all():  # weights so uneven that a class was missed: all rows it is
             return self
         share = np.divide(self.mass, mine, out=np.zeros(len(counts)), where=mine > 0)
-        return self.part(rows, factors * share[self.r[rows]])
+        return self.part(rows, factors * share[r])
 
     @cached_property
     def counts(self):
         """Rows of each class."""
         K, step = int(self.r.max()) + 1, 1 << 16  # bincount copies what it counts to 64 bits
+        if K == 2:
+            ones = np.count_nonzero(self.r)
+            return np.array([self.rows - ones, ones])
         return sum(np.bincount(self.r[begin : begin + step], minlength=K) for begin in range(0, self.rows, step))
 
     @cached_property

@@ -93,6 +93,8 @@ def labels(y, n_rows, least=2):
 
 def _count(y, low, high):
     """Classes and codes of whole numbers from low to high; a slice at a time: 64-bit copies of all labels are large."""
+    if high - low <= 1:
+        return np.arange(low, high + 1).astype(y.dtype), (y != low).astype(np.int32) if high > low else np.zeros(len(y), np.int32)
     codes, present = np.empty(len(y), np.int32), np.zeros(high - low + 1, bool)
     for begin in range(0, len(y), SLICE):
         part = np.subtract(y[begin : begin + SLICE], low, dtype=np.int64)

@@ -9,20 +9,33 @@ from sklearn.utils import _safe_indexing
 
 from . import _validate
 from ._base import LinearClassifier, Posteriors, all_or_nothing, choice, number
+from ._fold_paths import paths
 from ._kernels import Link
 from ._rows import take_rows
-from ._sweep import Sweep, outputs
+from ._sweep import outputs
 from .logistic import LogisticRegression
 
 # Parameters that are handed on.
-SHARED = ("fit_intercept", "class_weight", "tol", "max_iter", "solver", "standardize", "random_state", "backend", "n_threads")
+SHARED = (
+    "fit_intercept",
+    "class_weight",
+    "tol",
+    "max_iter",
+    "solver",
+    "standardize",
+    "random_state",
+    "verbose",
+    "backend",
+    "n_threads",
+)
 SLICE = 1 << 21  # numbers that are held at a time when rows held out are scored
 
 
 class LogisticRegressionCV(Posteriors, LinearClassifier):
     """LogisticRegression whose C, and l1_ratio, score best on rows held out.
 
-    Each fold's solutions for all C follow each other, the strongest penalty first. No fold copies X: rows held out have weight 0.
+    Solutions for all C follow each other, the strongest penalty first. No fold copies X: rows held out have weight 0. With two
+    classes, folds share their sweeps: each row is read once for all of them.
 
     Parameters
     ----------
@@ -130,33 +143,27 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         folds = list(check_cv(self.cv, y, classifier=True).split(np.zeros(sweep.rows), y))
         if not folds:
             raise ValueError("cv has no fold")
+        trains = [train for train, _ in folds]
+        self._check_folds(trains, classes, sweep)
+        held_out = [Held(self, model, sweep, classes, X, y, test, weight) for _, test in folds]
         # 2. solve
-        scores, paths, n_iter = [], [], []
-        for number_of_fold, (train, test) in enumerate(folds):
-            fold = self._fold(sweep, classes, train, f"fold {number_of_fold}")
-            held_out = Held(self, model, sweep, classes, X, y, test, weight)
-            found = [self._paths(fold, classes, Cs, ratio, held_out) for ratio in ratios]
-            scores.append([[f[0] for f in path] for path in found])
-            paths.append([[f[1] for f in path] for path in found])
-            n_iter.append([[f[2] for f in path] for path in found])
-            if self.verbose:
-                best = np.max([f[0] for path in found for f in path])
-                print(f"[cv] fold {number_of_fold + 1} of {len(folds)}: best score {best:.6g}", flush=True)
-        scores, paths = np.array(scores), np.array(paths)
+        found = [paths(self._model(1.0, ratio), sweep, classes, trains, Cs) for ratio in ratios]
+        V, n_iter = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))  # (n_folds, n_l1_ratios, n_Cs, ...)
+        scores = np.array([[held.scores(path) for path in fold] for held, fold in zip(held_out, V, strict=True)])
         if not np.isfinite(scores).all():
             raise ValueError(f"scoring={self.scoring!r} gave a score that is not finite: no C can be chosen by it")
         i, j = np.unravel_index(scores.mean(axis=0).argmax(), scores.shape[1:])
-        C, ratio, V = float(Cs[j]), float(ratios[i]), paths[:, i, j].mean(axis=0)
+        C, ratio, W = float(Cs[j]), float(ratios[i]), V[:, i, j].mean(axis=0)
         if self.refit:
             final = self._model(C, ratio)
             problem = final._problem(sweep, classes)
-            result, name = final._solve(problem, problem.inward(V), C)
-            V = problem.outward(result.W)
+            result, name = final._solve(problem, problem.inward(W), C)
+            W = problem.outward(result.W)
             final._warn(result, name)
         # 3. store
         self.C_, self.l1_ratio_, self.Cs_, self.l1_ratios_, self.scores_ = C, ratio, Cs, ratios, scores
-        self.coefs_paths_, self.n_iter_ = np.roll(paths, -1, axis=-1), np.array(n_iter, dtype=np.int32)
-        self.classes_, self.coef_, self.intercept_ = classes, V[:, 1:].copy(), V[:, 0].copy()
+        self.coefs_paths_, self.n_iter_ = np.roll(V, -1, axis=-1), n_iter.astype(np.int32)
+        self.classes_, self.coef_, self.intercept_ = classes, W[:, 1:].copy(), W[:, 0].copy()
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
@@ -173,30 +180,12 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         model._check_parameters()
         return model
 
-    def _fold(self, sweep, classes, train, name):
-        """The sweep with weight on the training rows alone."""
-        s = only(train, sweep.unit * np.broadcast_to(sweep.s, sweep.rows))
-        missing = classes[np.bincount(sweep.r, s, len(classes)) == 0]
-        if len(missing):
-            raise ValueError(f"{name} has no training rows of class {missing[0]!r}: take fewer folds, or stratified ones")
-        return Sweep(sweep.X, sweep.r, s, sweep.link, **sweep.options)
-
-    def _paths(self, fold, classes, Cs, ratio, held_out):
-        """(score, weights, iterations) for each of Cs."""
-        model = self._model(1.0, ratio)
-        problem = model._problem(fold, classes)
-        found = {}
-        for C, result in model._path(problem, len(classes), Cs):
-            found[C] = problem.outward(result.W), result.n_iter
-            model._warn(result, f"{self.solver} at C={C:g}")
-        scores = held_out.scores(np.array([found[C][0] for C in Cs]))
-        return [(score, *found[C]) for score, C in zip(scores, Cs, strict=True)]
-
-
-def only(rows, weight):
-    """The weights of some rows, as often as they are named; 0 for all others."""
-    n = len(weight)
-    return weight * np.bincount(np.arange(n)[rows], minlength=n)
+    def _check_folds(self, trains, classes, sweep):
+        for f, train in enumerate(trains):
+            missing = np.bincount(sweep.r[train], np.broadcast_to(sweep.s, sweep.rows)[train], len(classes)) == 0
+            if missing.any():
+                name = classes[missing.argmax()]
+                raise ValueError(f"fold {f} has no training rows of class {name!r}: take fewer folds, or stratified ones")
 
 
 class Held:

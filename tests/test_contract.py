@@ -80,7 +80,7 @@ LAYERS = [
             "multiclass",
             "reject",
         }
-        | {"_base", "_generative", "_folds", "_online_base", "_combined", "_joint"}
+        | {"_base", "_generative", "_folds", "_fold_paths", "_online_base", "_combined", "_joint"}
         | {"geometry", "plot", "_planes", "_regions"},
     ),
     ("problem", {"_problem", "_inference", "special", "_decisions"}),

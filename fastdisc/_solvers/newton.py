@@ -18,6 +18,8 @@ from .lbfgs import finish, search
 LARGEST = 20_000  # unknowns: 3 GB of Hessian
 ENOUGH = 40  # rows for each weight in the smallest sample
 STEP = 6  # from a sample to the next
+DRAWN = 4  # gradients that it costs to draw a row: it comes from anywhere in memory, on one thread
+SMALL = 0.002  # share of the loss: a step that promises no more moves scores by less than 0.1, and is taken without a look
 DEAR = 20  # gradients that a Hessian costs, from where on few rows begin without one
 CELLS = 4_000_000  # of the largest sample, unless that is all rows: 32 MB
 
@@ -47,7 +49,7 @@ def hessian_cost(unknowns):
 @cache
 def schedule(rows, unknowns, columns):
     """Sizes of the samples: from a few rows a weight to where a larger one would cost more than the sweeps it saves."""
-    cost = hessian_cost(unknowns)
+    cost = hessian_cost(unknowns) + DRAWN
     sizes = np.geomspace(ENOUGH * unknowns, rows, 25) if ENOUGH * unknowns < rows else np.array([rows])
     sweeps = np.log(1e-10) / np.log(np.minimum(4 * unknowns / sizes, 0.5))
     last = sizes[np.argmin(2 * cost * sizes + rows * sweeps)]
@@ -137,6 +139,9 @@ def climb(objective, W, sizes, trace, draw, model):
                 break
             if sums.errors == 0 and part.rows < objective.rows:
                 break  # a sample that can be separated has nothing more to say: its weights would only grow
+            if -slope <= SMALL * abs(sums.loss) and part.rows < objective.rows:
+                W, steps = W + p, steps + 1  # what is left is less than the next sample will change
+                break
             trial = part(W + p, 2)
             if not trial.loss <= sums.loss + 1e-4 * slope:
                 found = search(part, W, p / 4, sums, slope / 4)

@@ -11,10 +11,9 @@ import numpy as np
 from .._sweep import Sums
 from . import Result, metric, norm
 from .lbfgs import NOISE, judge, two_loops
-from .newton import hessian_cost, schedule
+from .newton import SMALL, hessian_cost, schedule
 
 PAIRS = 10  # steps that a problem remembers
-NEAR = 0.02  # share of the loss that a Newton step promises, up to which it goes where it says
 
 
 class Model:
@@ -39,7 +38,7 @@ class Descent:
     def __init__(self, w, base=None):
         self.w, self.base, self.pairs, self.sums = w, base, [], None  # w (1, d+1)
         self.p, self.slope, self.t = np.zeros_like(w), 0.0, 0.0
-        self.steps, self.still, self.stuck, self.lost = 0, 0, False, False
+        self.steps, self.since, self.still, self.stuck, self.lost = 0, 0, 0, False, False  # since: steps at the last new metric
         self.sizes = []  # of the gradient, at the last steps
         self.history = {"loss": [], "errors": [], "norm": []}
 
@@ -73,7 +72,7 @@ class Descent:
     def turn(self, base):
         """The next direction, in a metric that may be new; along it the whole step first."""
         if base is not self.base:
-            self.base, self.pairs, self.sizes = base, [], self.sizes[-1:]
+            self.base, self.pairs, self.sizes, self.since = base, [], self.sizes[-1:], self.steps
         self.p, self.t = -two_loops(self.sums.g, self.pairs, self.base), 1.0
         self.slope = float(np.vdot(self.sums.g, self.p))
         if not self.slope < 0:
@@ -90,12 +89,14 @@ class Descent:
         """Whether there is something left to do."""
         return self.sums is None or not (self.lost or self.sizes[-1] <= goal or self.steps >= max_iter)
 
-    def sweeps_left(self, goal):
-        """How many it will take at the present rate."""
-        if len(self.sizes) < 2 or not goal:
-            return 0.0 if goal else np.inf
+    def slow(self, goal, max_iter, cost):
+        """Whether a new metric is worth so many sweeps: it has stopped, or will take longer at the present rate."""
+        if self.steps == self.since or self.sizes[-1] <= goal or self.steps >= max_iter:
+            return False
+        if self.lost or not goal:
+            return self.lost
         rate = min(0.95, (self.sizes[-1] / self.sizes[0]) ** (1 / (len(self.sizes) - 1)))
-        return np.log(self.sizes[-1] / goal) / -np.log(rate)
+        return bool(np.log(self.sizes[-1] / goal) / -np.log(rate) > cost)
 
 
 def tell(objective, ways, asked, order):
@@ -125,10 +126,10 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
     while asked := [k for k, way in enumerate(ways) if way.more(goals[k], max_iter)]:
         tell(objective, ways, asked, 1)  # 2
         trace.say("together", f"{len(asked)} of {K} problems, gradients {max(ways[k].sizes[-1] for k in asked):.3g}")
-        slow = [k for k in asked if ways[k].lost or ways[k].more(goals[k], max_iter)]
         size = rows if 8 * m > rows else 4 * m
         cost = 3 + 2 * hessian_cost(D) * size / rows
-        if m < rows and any(ways[k].lost or ways[k].sweeps_left(goals[k]) > cost for k in slow):  # 3
+        slow = [k for k in asked if ways[k].slow(goals[k], max_iter, cost)]
+        if slow:  # 3
             m = size
             trace.say("together", f"Hessians of {m:,} rows for {len(slow)} problems")
             some = np.array(slow)
@@ -159,24 +160,24 @@ def climb(objective, W, sizes, trace, model):
     everyone, D = np.arange(len(W)), W.shape[1]
     for level, m in enumerate(sizes):
         part, ways = objective.sample(m, seed=level), [Descent(w[None]) for w in W]
-        whole, last = m >= objective.rows, level + 1 == len(sizes)
-        asked = everyone
+        whole, asked = m >= objective.rows, everyone
         while len(asked):
             tell(part, ways, asked, 2)
             if model.starts is None:
                 model.starts = np.array([way.sizes[0] for way in ways])
-            asked = [k for k in asked if not _settled(ways[k], 0.05 * D / m, whole) and not (last and _near(ways[k], whole))]
-        W = np.vstack([way.trial if last and _near(way, whole) else way.w for way in ways])
+            asked = [k for k in asked if not _settled(ways[k], 0.05 * D / m, whole)]
+        W = np.vstack([way.w if whole or way.lost or not _small(way) else way.trial for way in ways])
         trace.say("together", f"{m:>9,} rows a problem: {max(way.steps for way in ways)} steps")
     model.keep(objective, np.stack([way.sums.H for way in ways]))
     return W
 
 
-def _near(way, whole):
-    """Whether the next step of the last sample needs no proof: what all rows say of it comes at once, and weighs more."""
-    return not whole and way.steps > 0 and not way.lost and way.t == 1 and -way.slope <= NEAR * abs(way.sums.loss)
+def _small(way):
+    """Whether the next step promises so little that it is taken without a look."""
+    return way.t == 1 and -way.slope <= SMALL * abs(way.sums.loss)
 
 
 def _settled(way, share, whole):
     """Whether a sample's optimum is near enough, or the sample can be separated, and has nothing more to say."""
-    return way.lost or way.steps == 50 or -way.slope <= share * abs(way.sums.loss) or (way.sums.errors == 0 and not whole)
+    enough = -way.slope <= share * abs(way.sums.loss) or (not whole and (way.sums.errors == 0 or _small(way)))
+    return way.lost or way.steps == 50 or enough
