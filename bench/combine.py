@@ -98,7 +98,5 @@ def combined(mine, rival, sides, name, *, goal, data=MANY):
 
 PROBLEMS = {
     "pairwise logistic, 1M x 28, K=10": partial(combined, fastdisc.PairwiseClassifier, OneVsOneClassifier, by_pairs),
-    "one-versus-rest logistic, 1M x 28, K=10": partial(
-        combined, fastdisc.OneVsRestClassifier, OneVsRestClassifier, against_rest
-    ),
+    "one-versus-rest logistic, 1M x 28, K=10": partial(combined, fastdisc.OneVsRestClassifier, OneVsRestClassifier, against_rest),
 }

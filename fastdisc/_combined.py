@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression as Logistic
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _check_feature_names, _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from . import _config, _validate, special
@@ -82,10 +82,12 @@ class Combined(ClassifierMixin, BaseEstimator):
             for name in ("backend", "n_threads")
         }
 
-    def _check_common(self):
+    def _check_common(self, sample_weight):
         estimator = self._estimator()
         if isinstance(estimator, type) or not hasattr(estimator, "fit"):
             raise ValueError(f"estimator must be an estimator with fit, got {estimator!r}")
+        if sample_weight is not None and not has_fit_parameter(estimator, "sample_weight"):
+            raise ValueError(f"the fit of {type(estimator).__name__} takes no sample_weight")
         number(self.verbose, "verbose", low=0, whole=True)
         _config.check(self.backend, self.n_threads)
 
@@ -95,12 +97,12 @@ class Combined(ClassifierMixin, BaseEstimator):
             raise AttributeError(f"{type(self).__name__} has {name} once it is fitted, where all estimators are linear")
         return W
 
-    def _joint(self, X, r, sample_weight):
+    def _joint(self, X, r, s):
         """The problems to be trained together, or None where the estimator, or the data, ask for fits of their own."""
         estimator = self._estimator()
         if not covers(estimator):
             return None
-        joint = Joint(estimator, X, r, _validate.sample_weight(sample_weight, len(r)), self._options())
+        joint = Joint(estimator, X, r, s, self._options())
         return joint if joint.suits else None
 
     def _rows(self, X):
@@ -114,19 +116,9 @@ class Combined(ClassifierMixin, BaseEstimator):
             raise ValueError(f"Found array with 0 feature(s) (shape={np.shape(X)}) while a minimum of 1 is required.")
         return X
 
-    def _weights(self, sample_weight, n_rows):
-        """(N,) or None, for estimators whose fit takes them."""
-        if sample_weight is None:
-            return None
-        estimator = self._estimator()
-        if not has_fit_parameter(estimator, "sample_weight"):
-            raise ValueError(f"the fit of {type(estimator).__name__} takes no sample_weight")
-        return np.broadcast_to(_validate.sample_weight(sample_weight, n_rows), n_rows)
-
-    def _fit_each(self, X, sample_weight, tasks):
+    def _fit_each(self, X, s, tasks):
         """A fitted clone for each (rows, target), on threads."""
-        s = self._weights(sample_weight, _num_samples(X))
-        X = X.tocsr() if sparse.issparse(X) else X
+        X = indexable(X)[0]
         run = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=self.verbose)
         estimator = self._estimator()
         return run(delayed(fit_one)(estimator, X, rows, target, s) for rows, target in tasks)

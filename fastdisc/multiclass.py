@@ -98,13 +98,18 @@ class PairwiseClassifier(Combined):
         sample_weight : array of shape (N,), optional
             For estimators whose `fit` takes them.
         """
-        self._check_common()
+        self._check_common(sample_weight)
         choice(self.decision, "decision", tuple(RULES))
         choice(self.coupling, "coupling", tuple(_decisions.COUPLINGS))
         A = self._rows(X)
         classes, r = _validate.labels(y, _num_samples(A))
-        pairs, joint = _decisions.pairs(len(classes)), self._joint(A, r, sample_weight)
-        self.estimators_ = joint.pairs(pairs, self.verbose) if joint else self._fit_each(X, sample_weight, _tasks(r, pairs))
+        s = _validate.weighted_classes(sample_weight, classes, r)
+        pairs, joint = _decisions.pairs(len(classes)), self._joint(A, r, s)
+        if joint:
+            self.estimators_ = joint.pairs(pairs, self.verbose)
+        else:
+            s = None if sample_weight is None else np.broadcast_to(s, len(r))
+            self.estimators_ = self._fit_each(X, s, _tasks(r, pairs))
         self.classes_, self.pairs_ = classes, pairs
         return self
 
@@ -286,7 +291,7 @@ class OneVsRestClassifier(Combined):
         sample_weight : array of shape (N,), optional
             For estimators whose `fit` takes them.
         """
-        self._check_common()
+        self._check_common(sample_weight)
         choice(self.decision, "decision", ("max", "single"))
         A, multilabel = self._rows(X), _validate.is_indicator(y)
         if multilabel:
@@ -296,12 +301,17 @@ class OneVsRestClassifier(Combined):
         else:
             classes, r = _validate.labels(y, _num_samples(A))
             sides = 2 * np.eye(len(classes), dtype=np.int8)[:, 1 if len(classes) == 2 else 0 :] - 1
-        joint = self._joint(A, r, sample_weight) if len(sides) <= KINDS else None
+        s = (
+            _validate.sample_weight(sample_weight, len(r))
+            if multilabel
+            else _validate.weighted_classes(sample_weight, classes, r)
+        )
+        joint = self._joint(A, r, s) if len(sides) <= KINDS else None
         if joint:
             self.estimators_ = joint.against_rest(sides, self.verbose)
         else:
             tasks = ((None, (side[r] > 0).astype(np.int64)) for side in sides.T)
-            self.estimators_ = self._fit_each(X, sample_weight, tasks)
+            self.estimators_ = self._fit_each(X, None if sample_weight is None else np.broadcast_to(s, len(r)), tasks)
         self.classes_, self.multilabel_ = classes, multilabel
         return self
 

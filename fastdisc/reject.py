@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import _check_feature_names, _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from . import _config, _decisions, _validate
 from ._base import all_or_nothing, number
@@ -165,9 +165,11 @@ class RejectOption(ClassifierMixin, BaseEstimator):
             For estimators whose `fit` takes them; they also weigh the rates.
         """
         self._check_parameters()
+        if _num_samples(X) == 0:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         validate_data(self, X, reset=True, skip_check_array=True)
         classes, r = _validate.labels(y, _num_samples(X))
-        s = None if sample_weight is None else np.broadcast_to(_validate.sample_weight(sample_weight, len(r)), len(r))
+        s = np.broadcast_to(_validate.weighted_classes(sample_weight, classes, r), len(r)) if sample_weight is not None else None
         if s is not None and not has_fit_parameter(self._estimator(), "sample_weight"):
             raise ValueError(f"the fit of {type(self._estimator()).__name__} takes no sample_weight")
         self.estimator_ = self._fitted(X, classes[r], s)
@@ -184,6 +186,7 @@ class RejectOption(ClassifierMixin, BaseEstimator):
 
     def _held_out(self, X, classes, r, s):
         """The curve on posteriors of rows by models that have not seen them."""
+        X = indexable(X)[0]
         P, seen = np.zeros((len(r), len(classes))), np.zeros(len(r), dtype=bool)
         for train, test in check_cv(self.cv, classes[r], classifier=True).split(X, r):
             model = self._fitted(_safe_indexing(X, train), classes[r[train]], None if s is None else s[train])
@@ -268,7 +271,7 @@ class RejectOption(ClassifierMixin, BaseEstimator):
         X : {array, sparse matrix, data frame} of shape (N, d)
         """
         check_is_fitted(self, "estimator_")
-        validate_data(self, X, reset=False, skip_check_array=True)
+        _check_feature_names(self, X, reset=False)
         return self.estimator_.predict_proba(X)
 
     @available_if(_has_scores)
@@ -280,7 +283,7 @@ class RejectOption(ClassifierMixin, BaseEstimator):
         X : {array, sparse matrix, data frame} of shape (N, d)
         """
         check_is_fitted(self, "estimator_")
-        validate_data(self, X, reset=False, skip_check_array=True)
+        _check_feature_names(self, X, reset=False)
         return self.estimator_.decision_function(X)
 
 

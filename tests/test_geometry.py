@@ -255,7 +255,10 @@ BAD = {
     "too few names": (lambda: Hyperplane([1, 2], 0, "g", ["a"]), "1 names for 2 weights"),
     "points of another size": (lambda: signed_distance(FITTED, IRIS), r"shape \(N, 2\), got \(150, 4\)"),
     "NaN in a point": (lambda: side(FITTED, [[0, 1], [np.nan, 2]]), "row 1, column 0 it is nan"),
-    "not linear": (lambda: hyperplane(fastdisc.QuadraticDiscriminantAnalysis().fit(TWO, SPECIES)), "no coef_: it is not a linear"),
+    "not linear": (
+        lambda: hyperplane(fastdisc.QuadraticDiscriminantAnalysis().fit(TWO, SPECIES)),
+        "no coef_: it is not a linear",
+    ),
     "not a model": (lambda: hyperplane(3), "int has no coef_"),
     "not fitted": (lambda: hyperplane(fastdisc.LogisticRegression()), "not fitted"),
     "a class that is not there": (lambda: between(FITTED, 0, 7), r"7 is not one of the classes \[0, 1, 2\]"),

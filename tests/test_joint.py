@@ -143,7 +143,9 @@ def test_what_has_its_own_way_of_fitting(what, rng):
         target = (y == 0).astype(int) if kind is OneVsRestClassifier else (y[(y == 0) | (y == 1)] == 1).astype(int)
         rows = slice(None) if kind is OneVsRestClassifier else (y == 0) | (y == 1)
         assert model.estimators_[0].solver_ != "together"
-        np.testing.assert_array_equal(model.estimators_[0].coef_, LogisticRegression(**ELSEWHERE[what]).fit(X[rows], target).coef_)
+        np.testing.assert_array_equal(
+            model.estimators_[0].coef_, LogisticRegression(**ELSEWHERE[what]).fit(X[rows], target).coef_
+        )
 
 
 def test_wide_data_are_fitted_one_by_one(rng):

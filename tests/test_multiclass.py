@@ -21,7 +21,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fastdisc import LogisticRegression, OneVsRestClassifier, PairwiseClassifier, Perceptron, _decisions
 
 
-
 PROFILE = settings(max_examples=40, deadline=None, derandomize=True)
 IRIS, SPECIES = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[SPECIES]
@@ -254,7 +253,13 @@ def test_ambiguous_regions_of_figure_4_2():
 
 @pytest.mark.parametrize(
     ("classes", "label", "kind"),
-    [([0, 1, 2], -1, "i"), ([0, 1, 2], "?", "O"), (["a", "b", "c"], "reject", "U"), (["a", "b", "c"], -1, "O"), ([0, 1, 2], 0.5, "f")],
+    [
+        ([0, 1, 2], -1, "i"),
+        ([0, 1, 2], "?", "O"),
+        (["a", "b", "c"], "reject", "U"),
+        (["a", "b", "c"], -1, "O"),
+        ([0, 1, 2], 0.5, "f"),
+    ],
 )
 def test_reject_labels(classes, label, kind):
     y = np.array(classes)[SPECIES]
