@@ -161,9 +161,8 @@ def sample_weight(weight, n_rows):
     return np.ascontiguousarray(weight)
 
 
-def weighted_classes(weight, classes, codes):
-    """Row weights as in `sample_weight`, which must not leave rows of one class only."""
-    s = sample_weight(weight, len(codes))
+def weighted_classes(s, classes, codes):
+    """Row weights, which must not leave rows of one class only."""
     if len(s) > 1:
         present = np.flatnonzero(np.bincount(codes, s, len(classes)))
         if len(present) == 1:

@@ -103,7 +103,7 @@ class PairwiseClassifier(Combined):
         choice(self.coupling, "coupling", tuple(_decisions.COUPLINGS))
         A = self._rows(X)
         classes, r = _validate.labels(y, _num_samples(A))
-        s = _validate.weighted_classes(sample_weight, classes, r)
+        s = _validate.weighted_classes(_validate.sample_weight(sample_weight, len(r)), classes, r)
         pairs, joint = _decisions.pairs(len(classes)), self._joint(A, r, s)
         if joint:
             self.estimators_ = joint.pairs(pairs, self.verbose)
@@ -301,11 +301,8 @@ class OneVsRestClassifier(Combined):
         else:
             classes, r = _validate.labels(y, _num_samples(A))
             sides = 2 * np.eye(len(classes), dtype=np.int8)[:, 1 if len(classes) == 2 else 0 :] - 1
-        s = (
-            _validate.sample_weight(sample_weight, len(r))
-            if multilabel
-            else _validate.weighted_classes(sample_weight, classes, r)
-        )
+        s = _validate.sample_weight(sample_weight, len(r))
+        s = s if multilabel else _validate.weighted_classes(s, classes, r)
         joint = self._joint(A, r, s) if len(sides) <= KINDS else None
         if joint:
             self.estimators_ = joint.against_rest(sides, self.verbose)

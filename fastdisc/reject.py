@@ -169,7 +169,8 @@ class RejectOption(ClassifierMixin, BaseEstimator):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         validate_data(self, X, reset=True, skip_check_array=True)
         classes, r = _validate.labels(y, _num_samples(X))
-        s = np.broadcast_to(_validate.weighted_classes(sample_weight, classes, r), len(r)) if sample_weight is not None else None
+        s = _validate.weighted_classes(_validate.sample_weight(sample_weight, len(r)), classes, r)
+        s = None if sample_weight is None else np.broadcast_to(s, len(r))
         if s is not None and not has_fit_parameter(self._estimator(), "sample_weight"):
             raise ValueError(f"the fit of {type(self._estimator()).__name__} takes no sample_weight")
         self.estimator_ = self._fitted(X, classes[r], s)

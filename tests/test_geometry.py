@@ -257,7 +257,7 @@ BAD = {
     "NaN in a point": (lambda: side(FITTED, [[0, 1], [np.nan, 2]]), "row 1, column 0 it is nan"),
     "not linear": (
         lambda: hyperplane(fastdisc.QuadraticDiscriminantAnalysis().fit(TWO, SPECIES)),
-        "no coef_: it is not a linear",
+        "it is not a linear",
     ),
     "not a model": (lambda: hyperplane(3), "int has no coef_"),
     "not fitted": (lambda: hyperplane(fastdisc.LogisticRegression()), "not fitted"),

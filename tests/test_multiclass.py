@@ -20,7 +20,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fastdisc import LogisticRegression, OneVsRestClassifier, PairwiseClassifier, Perceptron, _decisions
 
-
 PROFILE = settings(max_examples=40, deadline=None, derandomize=True)
 IRIS, SPECIES = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[SPECIES]
@@ -251,17 +250,12 @@ def test_ambiguous_regions_of_figure_4_2():
     assert pairs.set_params(reject_label="?").predict(middle)[0] == "?"
 
 
-@pytest.mark.parametrize(
-    ("classes", "label", "kind"),
-    [
-        ([0, 1, 2], -1, "i"),
-        ([0, 1, 2], "?", "O"),
-        (["a", "b", "c"], "reject", "U"),
-        (["a", "b", "c"], -1, "O"),
-        ([0, 1, 2], 0.5, "f"),
-    ],
-)
+LABELS = [([0, 1, 2], -1, "i"), ([0, 1, 2], "?", "O"), ([0, 1, 2], 0.5, "f"), ("abc", "reject", "U"), ("abc", -1, "O")]
+
+
+@pytest.mark.parametrize(("classes", "label", "kind"), LABELS)
 def test_reject_labels(classes, label, kind):
+    classes = list(classes)
     y = np.array(classes)[SPECIES]
     model = OneVsRestClassifier(decision="single", reject_label=label).fit(IRIS, y)
     found, mask = model.predict(IRIS), model.reject_mask(IRIS)

@@ -150,19 +150,17 @@ def test_pipelines_and_search():
 
 X = np.random.default_rng(0).standard_normal((60, 3))
 Y = np.arange(60) % 2
-LINE = np.linspace(-3, 3, 60)[:, None] * [1, 0, 0]  # the surest rows of a line are at its ends: here they are wrong
+LINE = np.linspace(-3, 3, 60)[:, None] * [1, 0, 0]
+ENDS = ((LINE[:, 0] > 0) != (np.abs(LINE[:, 0]) > 2.5)).astype(int)  # the surest rows are at the ends: they are wrong
 BAD = {
     "two rules": (
         {"threshold": 0.5, "cost": 0.1},
-        "only one of threshold, cost, error, rejection may be given, got threshold and",
+        "only one of .* may be given, got threshold and cost",
     ),
     "threshold too high": ({"threshold": 1.5}, "threshold must be a number from 0 to 1, got 1.5"),
     "cost negative": ({"cost": -0.1}, "cost must be a number >= 0"),
     "error a word": ({"error": "low"}, "error must be a number"),
-    "an error out of reach": (
-        {"error": 0.0, "X": LINE, "y": ((LINE[:, 0] > 0) != (np.abs(LINE[:, 0]) > 2.5)).astype(int)},
-        "no threshold brings",
-    ),
+    "an error out of reach": ({"error": 0.0, "X": LINE, "y": ENDS}, "no threshold brings"),
     "no posteriors": ({"estimator": LinearSVC()}, "must have predict_proba"),
     "a class": ({"estimator": LogisticRegression}, "must have predict_proba"),
     "one class": ({"y": np.zeros(60, int)}, "only one class"),
