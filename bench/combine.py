@@ -85,7 +85,7 @@ def combined(mine, rival, sides, name, *, goal, data=MANY, n_jobs=None):
     calls = [partial(ours, mine, X, y), partial(theirs, rival, X, y, n_jobs=n_jobs)]
     label = rival.__name__ if n_jobs is None else f"{rival.__name__}, n_jobs={n_jobs}"
     runs = [
-        loosest((OURS, mine.__name__), calls[0], judge, goal, [10.0**-k for k in range(2, 9)]),
+        loosest((OURS, mine.__name__), calls[0], judge, goal, [10.0 ** (-k / 2) for k in range(4, 17)]),
         loosest(("scikit-learn", label), calls[1], judge, goal, [1e-4]),
     ]
     for turn in range(8):
