@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _check_feature_names, _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from . import _config, _validate, special
-from ._base import LinearClassifier, number
+from ._base import LinearClassifier, configured, number
 from ._joint import Constant, Joint, covers
 from ._kernels import Link
 from ._rows import window
@@ -120,7 +120,7 @@ class Combined(ClassifierMixin, BaseEstimator):
         """A fitted clone for each (rows, target), on threads."""
         X = indexable(X)[0]
         run = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=self.verbose)
-        estimator = self._estimator()
+        estimator = configured(self._estimator(), self.backend, self.n_threads)
         return run(delayed(fit_one)(estimator, X, rows, target, s) for rows, target in tasks)
 
     def _scores(self, X, W=None):

@@ -6,14 +6,14 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from . import _config, _decisions, _validate
-from ._base import all_or_nothing, number
+from ._base import all_or_nothing, configured, number
 from .logistic import LogisticRegression
 
 
@@ -140,12 +140,6 @@ class RejectOption(ClassifierMixin, BaseEstimator):
     def _estimator(self):
         return LogisticRegression() if self.estimator is None else self.estimator
 
-    def _clone(self):
-        estimator = clone(self._estimator())
-        given = {name: getattr(self, name) for name in ("backend", "n_threads") if getattr(self, name) is not None}
-        known = estimator.get_params(deep=False)
-        return estimator.set_params(**{name: value for name, value in given.items() if name in known})
-
     def _check_parameters(self):
         _config.check(self.backend, self.n_threads)
         _one_of(threshold=self.threshold, cost=self.cost, error=self.error, rejection=self.rejection)
@@ -183,7 +177,8 @@ class RejectOption(ClassifierMixin, BaseEstimator):
         return self
 
     def _fitted(self, X, y, s):
-        return self._clone().fit(X, y) if s is None else self._clone().fit(X, y, sample_weight=s)
+        model = configured(self._estimator(), self.backend, self.n_threads)
+        return model.fit(X, y) if s is None else model.fit(X, y, sample_weight=s)
 
     def _held_out(self, X, classes, r, s):
         """The curve on posteriors of rows by models that have not seen them."""

@@ -291,6 +291,13 @@ def test_text_through_a_pipeline():
     assert (model.fit(texts, [0, 1, 2] * 6).predict(texts) == [0, 1, 2] * 6).all()
 
 
+def test_backend_and_threads_reach_the_estimators():
+    for model in (PairwiseClassifier, OneVsRestClassifier):
+        found = model(Perceptron(), backend="numpy", n_threads=1).fit(IRIS, SPECIES).estimators_
+        assert {(each.backend, each.n_threads) for each in found} == {("numpy", 1)}
+        assert len(model(naive_bayes.GaussianNB(), n_threads=1).fit(IRIS, SPECIES).estimators_) == 3
+
+
 def spoiled(value):
     bad = IRIS.copy()
     bad[7, 1] = value
