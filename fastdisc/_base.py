@@ -6,7 +6,7 @@ from functools import wraps
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from . import _validate, special
@@ -29,6 +29,14 @@ def choice(value, name, options):
     if not isinstance(value, (*map(type, options), np.bool_)) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
+
+
+def configured(estimator, backend, n_threads):
+    """A clone with the backend and threads that are given, where it has such parameters."""
+    estimator = clone(estimator)
+    given = {name: value for name, value in (("backend", backend), ("n_threads", n_threads)) if value is not None}
+    known = estimator.get_params(deep=False) if given else {}
+    return estimator.set_params(**{name: value for name, value in given.items() if name in known})
 
 
 def all_or_nothing(method):

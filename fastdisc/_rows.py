@@ -49,6 +49,14 @@ def take_rows(X, rows):
     return X[rows] if isinstance(rows, slice) else np.ascontiguousarray(X.take(rows, axis=0))
 
 
+def window(X, begin, end):
+    """Consecutive rows, not copied."""
+    if not isinstance(X, CSR):
+        return X[begin:end]
+    first, last = X.indptr[begin], X.indptr[end]
+    return CSR(X.data[first:last], X.indices[first:last], X.indptr[begin : end + 1] - first, X.n_columns)
+
+
 def take_columns(X, columns):
     """Some columns, copied."""
     return _ours(_scipy(X)[:, columns], X) if isinstance(X, CSR) else np.ascontiguousarray(X[:, columns])

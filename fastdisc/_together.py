@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +70,7 @@ class Together:
         other.seen = self.seen
         return other
 
+    @cached_property
     def rows(self):
         """Rows of the smallest problem."""
         counts = np.zeros(self.K)
@@ -78,7 +80,7 @@ class Together:
 
     def sample(self, m, seed):
         """The same problems on so many rows that the smallest one has about m; each kind of rows keeps its weight."""
-        rows, least = self.rows(), 50
+        rows, least = self.rows, 50
         if m >= rows:
             return self
         share = m / rows

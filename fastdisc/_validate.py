@@ -161,6 +161,15 @@ def sample_weight(weight, n_rows):
     return np.ascontiguousarray(weight)
 
 
+def weighted_classes(s, classes, codes):
+    """Row weights, which must not leave rows of one class only."""
+    if len(s) > 1:
+        present = np.flatnonzero(np.bincount(codes, s, len(classes)))
+        if len(present) == 1:
+            raise ValueError(f"sample_weight leaves rows of only one class: {classes[present].tolist()[0]!r}")
+    return s
+
+
 def all_classes(classes, known):
     """The sorted labels that a stream may have: those given in its first call, or `known` since."""
     if classes is None:

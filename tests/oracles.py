@@ -221,3 +221,57 @@ def quadratic(X, mean, A, c):
                 v = [sum(a * b for a, b in zip(line, u, strict=True)) for line in A[k]]
             Z[-1].append(c[k] - sum(a * a for a in v) / 2)
     return np.array(Z)
+
+
+def both_ways(g, K, flip):
+    """{(i, j): value} for all i != j from those of the pairs i < j, in their order; flip turns g_ij into g_ji."""
+    found = {}
+    for value, (i, j) in zip(g, itertools.combinations(range(K), 2), strict=True):
+        found[i, j], found[j, i] = float(value), flip(float(value))
+    return found
+
+
+def pair_sums(g, K):
+    """sum_j g_ij for each i."""
+    g = both_ways(g, K, lambda v: -v)
+    return [sum(g[i, j] for j in range(K) if j != i) for i in range(K)]
+
+
+def pair_least(g, K):
+    """min_j g_ij for each i."""
+    g = both_ways(g, K, lambda v: -v)
+    return [min(g[i, j] for j in range(K) if j != i) for i in range(K)]
+
+
+def pair_votes(g, K):
+    """Pairs that each class wins; the first of two wins a tie."""
+    won = [0] * K
+    for value, (i, j) in zip(g, itertools.combinations(range(K), 2), strict=True):
+        won[i if value >= 0 else j] += 1
+    return won
+
+
+def pair_winner(g, K):
+    """The class with g_ij > 0 for every other j, or None."""
+    g = both_ways(g, K, lambda v: -v)
+    return next((i for i in range(K) if all(g[i, j] > 0 for j in range(K) if j != i)), None)
+
+
+def coupled_quadratic(r, K):
+    """p with sum 1 that minimises the sum over i != j of (r_ji p_i - r_ij p_j)^2, by least squares of K - 1 unknowns."""
+    r = both_ways(r, K, lambda v: 1 - v)
+    rows, right = [], []
+    for i, j in itertools.combinations(range(K), 2):
+        row = [0.0] * K
+        row[i], row[j] = r[j, i], -r[i, j]
+        rows.append([a - row[-1] for a in row[:-1]])
+        right.append(-row[-1])
+    first = np.linalg.lstsq(np.array(rows), np.array(right), rcond=None)[0]
+    return np.append(first, 1 - first.sum())
+
+
+def coupled_moments(p, r, K):
+    """sum_j p_i / (p_i + p_j) and sum_j r_ij of each i: equal at the maximum of the likelihood."""
+    r = both_ways(r, K, lambda v: 1 - v)
+    made = [sum(p[i] / (p[i] + p[j]) for j in range(K) if j != i) for i in range(K)]
+    return made, [sum(r[i, j] for j in range(K) if j != i) for i in range(K)]

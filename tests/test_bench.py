@@ -17,7 +17,7 @@ BENCH = Path(__file__).parent.parent / "bench"
 def bench_on_path(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     yield
-    ours = ("closed_form", "online")
+    ours = ("closed_form", "combine", "online")
     for name in (*ours, "table", "compare", "problems", "rivals", "time_to_accuracy", "measure", "race", "fits", "sizes"):
         sys.modules.pop(name, None)
 
@@ -329,3 +329,14 @@ def test_online_rows(tiny):
         assert row["ours"] > 0 and row["theirs"] > 0 and row["gap"] < 0.5 and "a problem" in fits({"a problem": found})
     (row,) = online.threads("an epoch", goal=1e-8, n=5000, d=4, before=3, rounds=1)["rows"]
     assert "% mistakes" in row["problem"]
+
+
+@pytest.mark.parametrize("kind", ["PAIRS", "REST"])
+def test_combinations_beside_each_other(tiny, kind):
+    import combine
+
+    found = getattr(combine, kind)("tiny", goal=1e-8, data=partial(tiny, 3), n_jobs=2)
+    (row,) = found["rows"]
+    assert row["gap"] <= 1e-8 and row["rival_gap"] < 1e-5 and row["rival"].endswith("n_jobs=2") and row["accuracy"] > 0.4
+    assert [len(run["values"]) for run in found["runs"]] == [3, 3]
+    json.dumps(found)

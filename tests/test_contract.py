@@ -77,10 +77,13 @@ LAYERS = [
             "adaline",
             "online",
             "regression",
+            "multiclass",
+            "reject",
         }
-        | {"_base", "_generative", "_folds", "_fold_paths", "_online_base"},
+        | {"_base", "_generative", "_folds", "_fold_paths", "_online_base", "_combined", "_joint"}
+        | {"geometry", "plot", "_planes", "_regions"},
     ),
-    ("problem", {"_problem", "_inference", "special"}),
+    ("problem", {"_problem", "_inference", "special", "_decisions"}),
     ("solvers", {"_solvers"}),
     ("sweep", {"_sweep", "_together", "_turned", "_visits", "_rows", "_moments"}),
     ("kernels", {"_kernels"}),

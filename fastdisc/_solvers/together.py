@@ -11,7 +11,7 @@ import numpy as np
 from .._sweep import Sums
 from . import Result, metric, norm
 from .lbfgs import NOISE, judge, two_loops
-from .newton import hessian_cost, schedule
+from .newton import SMALL, hessian_cost, schedule
 
 PAIRS = 10  # steps that a problem remembers
 
@@ -117,7 +117,7 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
     3. where the gradients fall too slowly, Hessians of a larger sample, in the end of all rows
     """
     model = Model() if model is None else model
-    (K, D), rows = W.shape, objective.rows()
+    (K, D), rows = W.shape, objective.rows
     sizes = schedule(rows, D, D)
     begin = warm if W.any() else climb
     W = begin(objective, W, sizes, trace, model)
@@ -160,18 +160,24 @@ def climb(objective, W, sizes, trace, model):
     everyone, D = np.arange(len(W)), W.shape[1]
     for level, m in enumerate(sizes):
         part, ways = objective.sample(m, seed=level), [Descent(w[None]) for w in W]
-        asked = everyone
+        whole, asked = m >= objective.rows, everyone
         while len(asked):
             tell(part, ways, asked, 2)
             if model.starts is None:
                 model.starts = np.array([way.sizes[0] for way in ways])
-            asked = [k for k in asked if not _settled(ways[k], 0.05 * D / m, whole=m >= objective.rows())]
-        W = np.vstack([way.w for way in ways])
+            asked = [k for k in asked if not _settled(ways[k], 0.05 * D / m, whole)]
+        W = np.vstack([way.w if whole or way.lost or not _small(way) else way.trial for way in ways])
         trace.say("together", f"{m:>9,} rows a problem: {max(way.steps for way in ways)} steps")
     model.keep(objective, np.stack([way.sums.H for way in ways]))
     return W
 
 
+def _small(way):
+    """Whether the next step promises so little that it is taken without a look."""
+    return way.t == 1 and -way.slope <= SMALL * abs(way.sums.loss)
+
+
 def _settled(way, share, whole):
     """Whether a sample's optimum is near enough, or the sample can be separated, and has nothing more to say."""
-    return way.lost or way.steps == 50 or -way.slope <= share * abs(way.sums.loss) or (way.sums.errors == 0 and not whole)
+    enough = -way.slope <= share * abs(way.sums.loss) or (not whole and (way.sums.errors == 0 or _small(way)))
+    return way.lost or way.steps == 50 or enough

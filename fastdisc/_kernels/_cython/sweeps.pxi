@@ -10,14 +10,19 @@ cdef struct Sides:
 
 cdef void link_problem(const Job* job, const Sides* sides, Py_ssize_t k, Py_ssize_t lo, Py_ssize_t m, const real* s, bint equal,
                        int32_t* r, real* own, real* Z, real* tally, double* Y, real* more) noexcept nogil:
-    """The link of problem k, with its own targets r and weights `own`."""
+    """The link of problem k, with its own targets r and weights `own`, which are s where all rows take part."""
     cdef const int32_t* target = sides.target + k * sides.kinds
     cdef const double* part = sides.part + k * sides.kinds
     cdef Py_ssize_t i
-    for i in range(m):
-        r[i] = target[job.r[lo + i]]
-    for i in range(m):
-        own[i] = s[i] * <real>part[job.r[lo + i]] if not sides.all_take_part else s[i]
+    if sides.kinds == 1:
+        for i in range(m):
+            r[i] = target[0]
+    else:
+        for i in range(m):
+            r[i] = target[job.r[lo + i]]
+    if not sides.all_take_part:
+        for i in range(m):
+            own[i] = s[i] * <real>part[job.r[lo + i]]
     if job.link == LOGISTIC:
         link_logistic(Z, r, own, equal, m, tally)
     elif job.link == SIGMOID:
@@ -36,8 +41,8 @@ cdef void sweeps_chunk(const Job* job, const Sides* sides, Py_ssize_t lo, Py_ssi
     cdef double* P = Y + B                                        # (B, D) rows, padded
     cdef double* Q = P + (B * D if second else 0)                 # (B, D) the same times c
     cdef real* s = <real*>(Q + (B * D if second else 0))
-    cdef real* own = s + B                                        # a problem's weights
-    cdef int32_t* r = <int32_t*>(own + B)                         # and targets
+    cdef real* own = s + B if not sides.all_take_part else s      # a problem's weights
+    cdef int32_t* r = <int32_t*>(s + 2 * B)                       # and targets
     cdef real* tally = <real*>(r + 2 * B)                         # (K, TALLY)
     cdef real* Z = tally + K * TALLY                              # (K, B) scores, then errors
     cdef real* more = Z + K * B
