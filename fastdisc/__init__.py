@@ -29,7 +29,7 @@ _LAZY = {
     "SigmoidRegression": "regression",
     "cross_val_from_moments": "_folds",
 }
-_MODULES = ("exceptions", "special")
+_MODULES = ("basis", "exceptions", "special")
 
 __all__ = [
     "Adaline",
@@ -49,6 +49,7 @@ __all__ = [
     "QuadraticDiscriminantAnalysis",
     "SeparationWarning",
     "SigmoidRegression",
+    "basis",
     "config_context",
     "cross_val_from_moments",
     "exceptions",

@@ -28,7 +28,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = getattr(self, "basis", None) is None
         return tags
 
     @all_or_nothing
@@ -44,7 +44,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
             A weight of 2 is a row that is there twice.
         """
         self._check()
-        X = _validate.features(self, X, reset=True)
+        X = _validate.features(self, X, reset=True, y=y)
         classes, r = _validate.labels(y, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
         self._check_rows(X.shape[0], len(classes))
@@ -66,7 +66,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         self._check()
         first = not hasattr(self, "_moments")
         known = _validate.all_classes(classes, None if first else self.classes_)
-        X = _validate.features(self, X, reset=first)
+        X = _validate.features(self, X, reset=first, y=y)
         closed = classes is not None if first else self._closed
         if closed:
             found, r = known, _validate.codes(y, known, X.shape[0])

@@ -188,7 +188,7 @@ class Sweep:
 
     def factors(self, W):
         """Sums of the class covariances (10.32), B (K, K), and the mean of [1 x][1 x]' where those are large, M (d+1, d+1)."""
-        X = np.column_stack([np.ones(self.rows), self.X])
+        X = np.column_stack([np.ones(self.rows), self.X[:]])
         Z = X @ W.T
         Y = np.exp(Z - Z.max(axis=1, keepdims=True)) if len(W) > 1 else np.hstack([1 / (1 + np.exp(-Z)), 1 / (1 + np.exp(Z))])
         Y /= Y.sum(axis=1, keepdims=True)
@@ -255,7 +255,7 @@ class Standardized:
             return self
         if part.sparse or not far:
             return Standardized(part, self.mean, self.scale)
-        part.X = part.X - self.mean  # not in place: it may be the caller's own
+        part.X = part.X[:] - self.mean  # not in place: it may be the caller's own; of features, a sample of them
         part.X /= self.scale
         return part
 
@@ -353,3 +353,12 @@ def outputs(X, link, W, *, backend=None, n_threads=None):
         check_finite(X)
         raise_too_large(X)
     return Y
+
+
+def expand(X, *, n_threads=None):
+    """The features of mapped rows, (N, d)."""
+    with _config.threads(n_threads, X.shape[0] * X.shape[1]) as n:
+        F = X.kernels.expand(X, grid(X.shape, 8), n)
+    if not np.isfinite(F).all():
+        check_finite(X)
+    return F

@@ -184,7 +184,7 @@ class LeastSquaresClassifierCV(LeastSquaresClassifier):
         """
         self._check()
         alphas = self._values()
-        X = _validate.features(self, X, reset=True)
+        X = _validate.features(self, X, reset=True, y=y)
         classes, r = _validate.labels(y, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
         if self.cv is None:

@@ -138,7 +138,7 @@ class SigmoidRegression(LinearClassifier):
         sample_weight : array of shape (N,), optional
         """
         self._check_parameters()
-        X = _validate.features(self, X, reset=True)
+        X = _validate.features(self, X, reset=True, y=y)
         multilabel = _validate.is_indicator(y)
         s = _validate.sample_weight(sample_weight, X.shape[0])
         if multilabel:

@@ -7,13 +7,16 @@ import itertools
 import numpy as np
 from scipy.sparse import csr_array
 
-from . import CSR, STEEPEST, Link, Loss, Moment, Rate
+from . import CSR, STEEPEST, Link, Loss, Mapped, Moment, Rate
+from .maps import features
 
 
 def _float64(X):
     """X as something that multiplies in float64."""
     if isinstance(X, CSR):
         return csr_array((X.data, X.indices, X.indptr), shape=X.shape).astype(np.float64)
+    if isinstance(X, Mapped):
+        return features(_float64(X.raw), X.program, X.chosen)
     return np.asarray(X, dtype=np.float64)
 
 
@@ -258,3 +261,8 @@ def quadratic(X, mean, A, c, grid, n_threads):
         for m, A_k, c_k in zip(mean, A, c, strict=True)
     ]
     return np.stack(Z, axis=1), bool(np.isfinite(Z).all())
+
+
+def expand(X, grid, n_threads):
+    """Features of rows, X Mapped: (10.3), (10.35)."""
+    return _float64(X)
