@@ -122,6 +122,8 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         named = columns is not None and others is not None and not np.array_equal(columns, others)
         if other.n_features_in_ != self.n_features_in_ or named:
             raise ValueError(f"merge: {self.n_features_in_} columns here, {other.n_features_in_} there, or of other names")
+        if not _validate.same_basis(self, other):
+            raise ValueError("merge: the models have bases that are not the same: their features cannot be added up")
         model = copy.copy(self)
         moments, classes = _united(self._moments, self.classes_, other._moments, other.classes_)
         model._learn(moments, classes, closed=self._closed and other._closed)
@@ -253,6 +255,8 @@ class Scores:
 def draw(model, n, random_state, rows, columns=None):
     """n labelled rows: classes by their priors, and rows(k, m, rng) for the m of class k; X, y in random order."""
     check_is_fitted(model)
+    if getattr(model, "basis", None) is not None and columns is None:
+        raise ValueError("sample: with a basis the model knows how features are distributed, not rows")
     number(n, "n", low=1, whole=True)
     rng = check_random_state(random_state)
     codes = rng.choice(len(model.classes_), size=n, p=model.priors_)

@@ -92,14 +92,25 @@ def moments(X, s):
     return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 0.0)
 
 
+def apart(X, mean, scale):
+    """(X - mean) / scale: a copy, it may be the caller's own; features of a basis stay features."""
+    if isinstance(X, Mapped):
+        return X.standardized(mean, scale)
+    X = X - mean
+    X /= scale
+    return X
+
+
 def standardized(X, s):
-    """A copy of X with columns of mean 0 and spread 1, what was taken off, and divided by. CSR keeps its zeros and its means."""
+    """A copy of X with columns of mean 0 and spread 1, what was taken off, and divided by. CSR keeps its zeros and its means.
+
+    Features of a basis are not copied: they become standardised ones.
+    """
     mean, scale = moments(X, s)
     scale = np.where(scale > 0, scale, 1.0)
     if isinstance(X, CSR):
         return X._replace(data=X.data / scale[X.indices]), np.zeros_like(mean), scale
-    X = X[:] if isinstance(X, Mapped) else X
-    return (X - mean) / scale, mean, scale
+    return apart(X, mean, scale), mean, scale
 
 
 def largest_eigenvalue(X, s, intercept, rows=4096, rounds=100):

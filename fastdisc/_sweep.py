@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _config
 from ._kernels import CSR, NO_OFFSET, Link, grid
-from ._rows import moments, norms, strata, take_columns, take_rows
+from ._rows import apart, moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
 
 FAR = 30.0  # spreads of a column between its mean and 0: beyond, moving a Hessian to the mean takes more than 3 of its 16 digits
@@ -255,8 +255,7 @@ class Standardized:
             return self
         if part.sparse or not far:
             return Standardized(part, self.mean, self.scale)
-        part.X = part.X[:] - self.mean  # not in place: it may be the caller's own; of features, a sample of them
-        part.X /= self.scale
+        part.X = apart(part.X, self.mean, self.scale)
         return part
 
     def sharpen(self):

@@ -36,6 +36,18 @@ def _fit_basis(estimator, basis, X, y):
     return fit_clone(basis, estimator, X, y)
 
 
+def same_basis(one, other):
+    """Whether two fitted models learn from the same features."""
+    programs = [model.basis_.program() if getattr(model, "basis", None) is not None else None for model in (one, other)]
+    return programs[0] is programs[1] or (None not in programs and programs[0].same(programs[1]))
+
+
+def blind(basis):
+    """ValueError for a basis that learns from labels, where it would see those of rows that are held out."""
+    if basis is not None and basis.__sklearn_tags__().target_tags.required:
+        raise ValueError(f"{basis!r} learns from labels, also from those of the rows held out: take cross_val_score or GridSearchCV")
+
+
 def _rows(estimator, X, *, reset):
     """X as an array or CSR that the kernels read in place; a copy only where the type or the format forces one."""
     if _is_plain(X) and (reset or _is_known(X, estimator)):
@@ -299,7 +311,7 @@ def _check_features(X):
     """Name the first feature of a basis that is not finite where all cells of X are; an error of a user's function comes out."""
     step = max(1, (1 << 20) // max(1, X.program.width))
     for start in range(0, len(X), step):
-        F = expanded(X.raw[start : start + step].astype(np.float64), X.program, X.chosen)
+        F = expanded(X.take_rows(slice(start, start + step)))
         bad = ~np.isfinite(F)
         if bad.any():
             row, column = divmod(int(bad.argmax()), F.shape[1])

@@ -16,7 +16,7 @@ def _float64(X):
     if isinstance(X, CSR):
         return csr_array((X.data, X.indices, X.indptr), shape=X.shape).astype(np.float64)
     if isinstance(X, Mapped):
-        return features(_float64(X.raw), X.program, X.chosen)
+        return features(X)
     return np.asarray(X, dtype=np.float64)
 
 

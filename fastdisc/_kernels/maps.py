@@ -64,6 +64,10 @@ class Program(NamedTuple):
     reals: np.ndarray
     width: int
 
+    def same(self, other):
+        """Whether another has the same features."""
+        return all(np.array_equal(a, b) for a, b in zip(self[1:], other[1:], strict=True))
+
 
 def assemble(parts):
     """Parts as a program."""
@@ -81,14 +85,20 @@ def assemble(parts):
 class Mapped:
     """Rows X (N, d) that stand for their features (N, D), or some of those. Rows are taken of X: D is never multiplied by N.
 
-    Indexing expands: a slice, or some rows, as an array of float64.
+    Features are (f - mean) / scale. Indexing expands: a slice, or some rows, as an array of float64.
     """
 
     dtype, itemsize = np.dtype(np.float64), 8
 
-    def __init__(self, raw, program, kernels, names, chosen=None):
-        self.raw, self.program, self.kernels, self.names, self.chosen = raw, program, kernels, names, chosen
+    def __init__(self, raw, program, kernels, names, chosen=None, mean=None, scale=None):
+        self.raw, self.program, self.kernels, self.names = raw, program, kernels, names
+        self.chosen, self.mean, self.scale = chosen, mean, scale
         self.shape = raw.shape[0], program.width if chosen is None else len(chosen)
+
+    def like(self, raw=None, **changes):
+        """The same features of other rows, or others of the same rows."""
+        fields = {"chosen": self.chosen, "mean": self.mean, "scale": self.scale} | changes
+        return Mapped(self.raw if raw is None else raw, self.program, self.kernels, self.names, **fields)
 
     def __len__(self):
         return self.shape[0]
@@ -102,13 +112,19 @@ class Mapped:
     def take_rows(self, rows):
         """Some of the rows."""
         raw = self.raw[rows] if isinstance(rows, slice) else np.ascontiguousarray(self.raw[rows])
-        return Mapped(raw, self.program, self.kernels, self.names, self.chosen)
+        return self.like(raw)
 
     def take_columns(self, columns):
         """Some of the features."""
         columns = np.arange(self.shape[1])[columns]
-        columns = columns if self.chosen is None else self.chosen[columns]
-        return Mapped(self.raw, self.program, self.kernels, self.names, np.ascontiguousarray(columns, np.int64))
+        chosen = columns if self.chosen is None else self.chosen[columns]
+        mean, scale = (None, None) if self.mean is None else (self.mean[columns], self.scale[columns])
+        return self.like(chosen=np.ascontiguousarray(chosen, np.int64), mean=mean, scale=scale)
+
+    def standardized(self, mean, scale):
+        """The features less a mean, divided by a scale."""
+        assert self.mean is None
+        return self.like(mean=np.ascontiguousarray(mean), scale=np.ascontiguousarray(scale))
 
     def name(self, column):
         """What a feature is called."""
@@ -188,9 +204,11 @@ FEATURES = {
 }
 
 
-def features(X, program, chosen):
-    """All features of rows X (n, d); of a row with a cell that is not finite none is a number."""
+def features(mapped):
+    """All features of mapped rows; of a row with a cell that is not finite none is a number."""
+    X = np.asarray(mapped.raw, dtype=np.float64)
     with np.errstate(all="ignore"):
-        F = np.hstack([FEATURES[part.kind](X, part) for part in program.parts])
+        F = np.hstack([FEATURES[part.kind](X, part) for part in mapped.program.parts])
     F[~np.isfinite(X).all(axis=1)] = np.nan
-    return F if chosen is None else F[:, chosen]
+    F = F if mapped.chosen is None else F[:, mapped.chosen]
+    return F if mapped.mean is None else (F - mapped.mean) / mapped.scale

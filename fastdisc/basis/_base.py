@@ -41,7 +41,7 @@ class Basis(TransformerMixin, BaseEstimator):
         _validate.check_finite(X)
         vars(self).pop("_program", None)
         self._learn(X, y)
-        self._program = assemble(self._parts())
+        self.program()
         return self
 
     def transform(self, X):
@@ -57,9 +57,13 @@ class Basis(TransformerMixin, BaseEstimator):
     def mapped(self, X, backend=None):
         """Validated rows that stand for their features."""
         _check_dense(X)
+        return Mapped(X, self.program(), _config.kernels(backend), self.get_feature_names_out)
+
+    def program(self):
+        """The fitted basis as the kernels read it."""
         if not hasattr(self, "_program"):
             self._program = assemble(self._parts())
-        return Mapped(X, self._program, _config.kernels(backend), self.get_feature_names_out)
+        return self._program
 
     def get_feature_names_out(self, input_features=None):
         """What the features are called, (D,).

@@ -147,6 +147,9 @@ cdef void load_mapped(const Rows* rows, Py_ssize_t lo, Py_ssize_t m, double* out
         if rows.chosen != NULL:
             for j in range(rows.d):
                 out[i * ld + j] = y[i * ldy + rows.chosen[j]]
+        if rows.mean != NULL:
+            for j in range(rows.d):
+                out[i * ld + j] = (out[i * ld + j] - rows.mean[j]) / rows.scale[j]
         for j in range(rows.d, ld):
             out[i * ld + j] = 0
     free(far)

@@ -54,6 +54,8 @@ cdef struct Rows:
     const int64_t* ints
     const double* reals
     const int64_t* chosen   # mapped: the d features that are wanted, NULL for all
+    const double* mean      # mapped: what is taken off the features, and divided by, or NULL
+    const double* scale
     Py_ssize_t parts, raw, step, features   # mapped: lines; columns of X, and bytes from one to the next; all features
 
 # How one call reads the rows: W and G are kept in the layout's own order, so that the inner loops run over memory in sequence.
@@ -94,12 +96,15 @@ cdef Rows open_rows(object X):
 
 cdef Rows open_mapped(object X):
     cdef Rows rows = open_rows(X.raw)
-    cdef cnp.ndarray table = X.program.table, ints = X.program.ints, reals = X.program.reals, chosen
+    cdef cnp.ndarray table = X.program.table, ints = X.program.ints, reals = X.program.reals, chosen, mean, scale
     rows.table, rows.ints = <const int64_t*>cnp.PyArray_DATA(table), <const int64_t*>cnp.PyArray_DATA(ints)
     rows.reals = <const double*>cnp.PyArray_DATA(reals)
     if X.chosen is not None:
         chosen = X.chosen
         rows.chosen = <const int64_t*>cnp.PyArray_DATA(chosen)
+    if X.mean is not None:
+        mean, scale = X.mean, X.scale
+        rows.mean, rows.scale = <const double*>cnp.PyArray_DATA(mean), <const double*>cnp.PyArray_DATA(scale)
     rows.parts, rows.raw, rows.step, rows.features = len(table), rows.d, rows.col, X.program.width
     rows.d, rows.col = X.shape[1], 0   # no column of the features is in memory
     return rows

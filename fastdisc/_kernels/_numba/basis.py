@@ -22,9 +22,11 @@ PRODUCTS, SINE, GAUSSIAN, LOG, RADIAL, HALFSPACE, SUBSPACE, CUSTOM = (
     for kind in (Map.PRODUCTS, Map.SINE, Map.GAUSSIAN, Map.LOG, Map.RADIAL, Map.HALFSPACE, Map.SUBSPACE, Map.CUSTOM)
 )
 
-EVERY = np.empty(0, np.int64)
+NONE = np.empty(0, np.int64), np.empty(0), np.empty(0)
 WHOLE, REAL = types.CPointer(types.int64), types.CPointer(types.float64)
-EXPAND = types.int64(*[WHOLE, types.int64] * 2, REAL, types.int64, WHOLE, types.int64, REAL, *[types.int64] * 2, REAL, types.int64)
+EXPAND = types.int64(
+    *[WHOLE, types.int64] * 2, REAL, types.int64, WHOLE, types.int64, *[REAL, types.int64] * 2, REAL, *[types.int64] * 2, REAL, types.int64
+)
 
 
 @intrinsic
@@ -123,9 +125,10 @@ def expand_part(line, ints, reals, x, z, out):
                     done += 1
 
 
-def expand_rows(table, lines, ints, n_ints, reals, n_reals, chosen, n_chosen, x, m, d, out, ld):
+def expand_rows(table, lines, ints, n_ints, reals, n_reals, chosen, n_chosen, mean, n_mean, scale, n_scale, x, m, d, out, ld):
     """The features of m rows x; NaN where a cell of the row is not finite."""
     table, ints, reals, chosen = carray(table, (lines, 7)), carray(ints, n_ints), carray(reals, n_reals), carray(chosen, n_chosen)
+    mean, scale = carray(mean, n_mean), carray(scale, n_scale)
     x, buffer = carray(x, (m, d)), carray(out, (m, ld))
     width, z = table[-1, 1] + table[-1, 2], np.empty(d)
     full = buffer if n_chosen == 0 else np.empty((m, width))
@@ -137,6 +140,8 @@ def expand_rows(table, lines, ints, n_ints, reals, n_reals, chosen, n_chosen, x,
                 full[i, :width] = np.nan
         for j in range(n_chosen):
             buffer[i, j] = full[i, chosen[j]]
+        for j in range(n_mean):
+            buffer[i, j] = (buffer[i, j] - mean[j]) / scale[j]
     return 1
 
 
@@ -152,8 +157,8 @@ def expander():
 
 def program_of(X):
     """Addresses and lengths of what `expand_rows` reads, its own address first."""
-    chosen = EVERY if X.chosen is None else X.chosen
-    arrays = X.program.table, X.program.ints, X.program.reals, chosen
+    chosen, mean, scale = (NONE[i] if some is None else some for i, some in enumerate((X.chosen, X.mean, X.scale)))
+    arrays = X.program.table, X.program.ints, X.program.reals, chosen, mean, scale
     numbers = [number for array in arrays for number in (array.ctypes.data, len(array))]
     return np.array([expander().address, *numbers], np.int64)
 
@@ -168,7 +173,7 @@ def expand_block(X, lo, m, buffer):
         for j in range(d):
             x[i, j] = raw[lo + i, j]
     places = np.int64(x.ctypes.data), m, d, np.int64(buffer.ctypes.data), np.int64(buffer.shape[1])
-    call_at(p[0], (p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], *places))
+    call_at(p[0], (p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12], *places))
     return buffer
 
 
