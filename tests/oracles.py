@@ -221,3 +221,9 @@ def quadratic(X, mean, A, c):
                 v = [sum(a * b for a, b in zip(line, u, strict=True)) for line in A[k]]
             Z[-1].append(c[k] - sum(a * a for a in v) / 2)
     return np.array(Z)
+
+
+def monomials(x, degree, different=False):
+    """Products of up to `degree` numbers of x, the shortest first; `different` ones, or any."""
+    pick = itertools.combinations if different else itertools.combinations_with_replacement
+    return [math.prod(term) for k in range(1, degree + 1) for term in pick([float(v) for v in x], k)]
