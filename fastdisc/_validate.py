@@ -45,7 +45,9 @@ def same_basis(one, other):
 def blind(basis):
     """ValueError for a basis that learns from labels, where it would see those of rows that are held out."""
     if basis is not None and basis.__sklearn_tags__().target_tags.required:
-        raise ValueError(f"{basis!r} learns from labels, also from those of the rows held out: take cross_val_score or GridSearchCV")
+        raise ValueError(
+            f"{basis!r} learns from labels, also from those of the rows held out: take cross_val_score or GridSearchCV"
+        )
 
 
 def _rows(estimator, X, *, reset):

@@ -15,7 +15,18 @@ from ._sweep import Sweep, outputs
 from .logistic import LogisticRegression
 
 # Parameters that are handed on.
-SHARED = ("fit_intercept", "class_weight", "tol", "max_iter", "solver", "standardize", "random_state", "basis", "backend", "n_threads")
+SHARED = (
+    "fit_intercept",
+    "class_weight",
+    "tol",
+    "max_iter",
+    "solver",
+    "standardize",
+    "random_state",
+    "basis",
+    "backend",
+    "n_threads",
+)
 SLICE = 1 << 21  # numbers that are held at a time when rows held out are scored
 
 

@@ -1,6 +1,5 @@
 """Models with a basis: the features inside the sweep are those of the matrix; quadratic discriminants; functions of a user."""
 
-import math
 import pickle
 import warnings
 
@@ -32,7 +31,9 @@ MODELS = {
     "CV by log loss": LogisticRegressionCV(Cs=3, cv=3, scoring="neg_log_loss", tol=1e-12),
     "perceptron": Perceptron(max_iter=3, tol=None),
     "standardised perceptron": Perceptron(max_iter=3, tol=None, standardize=True),
-    "online": OnlineClassifier("log_loss", learning_rate="constant", penalty="elasticnet", average=True, max_iter=3, tol=None, random_state=0),
+    "online": OnlineClassifier(
+        "log_loss", learning_rate="constant", penalty="elasticnet", average=True, max_iter=3, tol=None, random_state=0
+    ),
     "adaline": fastdisc.Adaline(max_iter=3, tol=None),
     "batch adaline": fastdisc.Adaline(solver="batch", max_iter=9, tol=None),
     "least squares": fastdisc.LeastSquaresClassifier(0.1),
@@ -77,7 +78,8 @@ def test_same_bits_on_any_number_of_threads(backend):
     sweep = Sweep(clone(BASIS).fit(X).mapped(X), y.astype(np.int32), np.ones(1), Link.SOFTMAX)
     W, kernels = np.random.default_rng(0).standard_normal((3, 15)) / 10, load(backend)
     g = grid(sweep.X.shape, 8, 3, 2)
-    first, *others = (kernels.sweep(sweep.X, Link.SOFTMAX, sweep.r, sweep.s, NO_OFFSET, W, 2, g, threads) for threads in (1, 2, 3))
+    arguments = sweep.X, Link.SOFTMAX, sweep.r, sweep.s, NO_OFFSET, W, 2, g
+    first, *others = (kernels.sweep(*arguments, threads) for threads in (1, 2, 3))
     for other in others:
         for a, b in zip(first, other, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -189,7 +191,9 @@ def test_large_gaussian_samples_agree_with_quadratic_discriminant_analysis():
     assert np.abs(model.predict_proba(X) - parametric.predict_proba(X)).mean() < 0.005
     for k in (1, 2):
         difference = np.linalg.inv(A[0] @ A[0].T) / 2 - np.linalg.inv(A[k] @ A[k].T) / 2
-        np.testing.assert_allclose(model.quadratic_[k] - model.quadratic_[0], difference, atol=0.05 * np.abs(difference).max() + 0.02)
+        np.testing.assert_allclose(
+            model.quadratic_[k] - model.quadratic_[0], difference, atol=0.05 * np.abs(difference).max() + 0.02
+        )
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -293,8 +297,10 @@ def test_pipelines_searches_pickles_and_names():
     X, y = problem()
     X = pd.DataFrame(X, columns=list("abc"))
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), LogisticRegression(basis=Polynomial())), {"logisticregression__basis__degree": [1, 2]}, cv=3
-    ).fit(X, y)
+        make_pipeline(StandardScaler(), LogisticRegression(basis=Polynomial())),
+        {"logisticregression__basis__degree": [1, 2]},
+        cv=3,
+    ).fit(X, (X**2).sum(axis=1) > 3)
     assert search.best_params_ == {"logisticregression__basis__degree": 2}
     model = LogisticRegression(basis=Quadratic(), C=np.inf).fit(X, y == 0)
     assert "a b" in str(model.summary())
@@ -368,6 +374,6 @@ def test_sparse_rows_are_refused():
         fit(LogisticRegression(basis=Quadratic()), csr_array(problem()[0]))
 
 
-@parametrize_with_checks([LogisticRegression(basis=Quadratic()), Perceptron(basis=Polynomial(2), max_iter=5000, tol=1e-2)])
+@parametrize_with_checks([LogisticRegression(basis=Quadratic()), fastdisc.LeastSquaresClassifier(1.0, basis=Polynomial())])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -77,6 +77,7 @@ LAYERS = [
             "adaline",
             "online",
             "regression",
+            "basis",
         }
         | {"_base", "_generative", "_folds", "_online_base"},
     ),

@@ -1,8 +1,8 @@
 """Basis functions as the kernels see them: a table of maps, and rows that stand for what the maps make of them.
 
-A map takes a row x (d,) to some features (10.3). All that a kernel needs of it is in a `Part`: its kind, how many features it has,
-and its numbers. `Mapped` is a layout beside arrays and CSR: a kernel expands a block of its rows when it works on them, so that
-the matrix of features never exists. What each kind computes stands in `FEATURES`, the reference.
+A map takes a row x (d,) to some features (10.3). All that a kernel needs of it is in a `Part`: its kind, its numbers, and how
+many features it has. `Mapped` is a layout beside arrays and CSR: a kernel expands a block of its rows when it works on them, so
+that the matrix of features never exists. What each kind computes stands in `FEATURES`, the reference.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     width: int
     ints: np.ndarray = np.zeros(0, np.int64)
     reals: np.ndarray = np.zeros(0)
-    count: int = 0  # steps of PRODUCTS, pairs of the maps of one column, n of the others
+    size: int = 0  # steps of PRODUCTS, pairs of the maps of one column, n of the others
     function: Callable | None = None
     address: int = 0
 
@@ -59,7 +59,7 @@ class Program(NamedTuple):
     """Parts one after the other: a line of the table for each, and their numbers in two long arrays."""
 
     parts: tuple[Part, ...]
-    table: np.ndarray  # (parts, COLUMNS) int64: kind, first feature, width, where its ints and reals begin, count, address
+    table: np.ndarray  # (parts, COLUMNS) int64: kind, first feature, width, where its ints and reals begin, size, address
     ints: np.ndarray
     reals: np.ndarray
     width: int
@@ -74,7 +74,7 @@ def assemble(parts):
     ends = np.cumsum([(part.width, len(part.ints), len(part.reals)) for part in parts], axis=0)
     begins = ends - [(part.width, len(part.ints), len(part.reals)) for part in parts]
     lines = [
-        (part.kind, first, part.width, at, real, part.count, part.address)
+        (part.kind, first, part.width, at, real, part.size, part.address)
         for part, (first, at, real) in zip(parts, begins.tolist(), strict=True)
     ]
     ints = np.concatenate([*(part.ints for part in parts), np.zeros(1)]).astype(np.int64)
@@ -163,8 +163,8 @@ def _of_one_column(phi):
 
 def _turned_back(part, d):
     """The numbers of `turned`, and what stands before them."""
-    body = d * padded(part.count)
-    return part.reals[:-body], part.reals[-body:].reshape(d, -1)[:, : part.count]
+    body = d * padded(part.size)
+    return part.reals[:-body], part.reals[-body:].reshape(d, -1)[:, : part.size]
 
 
 def radial(X, part):
@@ -182,7 +182,7 @@ def half_space(X, part):
 def subspace(X, part):
     """x_j, and products of z = V x   (10.34)"""
     Z = X @ _turned_back(part, X.shape[1])[1]
-    i, j = np.triu_indices(part.count)
+    i, j = np.triu_indices(part.size)
     return np.hstack([X, Z[:, i] * Z[:, j]])
 
 

@@ -86,7 +86,9 @@ class Basis(TransformerMixin, BaseEstimator):
 
 def _check_dense(X):
     if not isinstance(X, np.ndarray):
-        raise ValueError("basis functions are of dense rows, X is sparse: most features of an empty row are not 0. Pass X.toarray()")
+        raise ValueError(
+            "basis functions are of dense rows, X is sparse: most features of an empty row are not 0. Pass X.toarray()"
+        )
 
 
 def numbers(value, name):

@@ -17,8 +17,8 @@ MOST = 10_000_000  # features
 def steps(n, degree, interactions):
     """The features of PRODUCTS: how many there are, and (i, start, count) for x_i times `count` features from `start` on.
 
-    The products of degree k that begin with x_i are x_i times those of degree k - 1 that begin with x_i or later ones, which stand
-    together at the end of their degree.
+    The products of degree k that begin with x_i are x_i times those of degree k - 1 that begin with x_i or a later column, which
+    stand together at the end of their degree.
     """
     found, starts, end = [], list(range(n)), n  # where those of the last degree that begin with x_i start, and where they end
     for _ in range(degree - 1):
@@ -74,7 +74,7 @@ class Polynomial(Basis):
     def _parts(self):
         n = len(self._columns)
         width, lines = steps(n, self.degree, self.interactions_only)
-        return [Part(Map.PRODUCTS, width, np.concatenate([[n], self._columns, lines.ravel()]), count=len(lines))]
+        return [Part(Map.PRODUCTS, width, np.concatenate([[n], self._columns, lines.ravel()]), size=len(lines))]
 
     def _names(self, names):
         pick = combinations if self.interactions_only else combinations_with_replacement
@@ -138,7 +138,7 @@ class Quadratic(Basis):
         if number(self.rank, "rank", low=1, whole=True) > X.shape[1]:
             raise ValueError(f"rank={self.rank} is more than X has columns, {X.shape[1]}")
         if y is None:
-            raise ValueError("rank: requires y to be passed, but the target y is None: eigenvectors are of a fit to labelled rows")
+            raise ValueError("rank: requires y to be passed, but the target y is None: the eigenvectors are of a fit to labels")
         from ..logistic import LogisticRegression
 
         model = LogisticRegression(C=self.C, standardize=True, basis=Quadratic()).fit(X, y)
@@ -151,9 +151,9 @@ class Quadratic(Basis):
         d = self.n_features_in_
         if self.rank is None:
             width, lines = steps(d, 2, False)
-            return [Part(Map.PRODUCTS, width, np.concatenate([[d], np.arange(d), lines.ravel()]), count=len(lines))]
+            return [Part(Map.PRODUCTS, width, np.concatenate([[d], np.arange(d), lines.ravel()]), size=len(lines))]
         width = d + self.rank * (self.rank + 1) // 2
-        return [Part(Map.SUBSPACE, width, reals=turned(self.directions_), count=self.rank)]
+        return [Part(Map.SUBSPACE, width, reals=turned(self.directions_), size=self.rank)]
 
     def _names(self, names):
         names = list(names)

@@ -89,12 +89,12 @@ class RadialGaussian(Basis):
             return np.array([middle or 1.0])
         width = numbers(self.width, "width")
         if not (width > 0).all() or len(width) not in (1, len(self.centers_)):
-            raise ValueError(f"width must be > 0, one for all or one for each of {len(self.centers_)} centers, got {self.width!r}")
+            raise ValueError(f"width must be > 0, one for all or one for each of {len(self.centers_)} centers: {self.width!r}")
         return width
 
     def _parts(self):
         reals = np.concatenate([0.5 / self.width_**2, turned(self.centers_)])
-        return [Part(Map.RADIAL, len(self.centers_), reals=reals, count=len(self.centers_))]
+        return [Part(Map.RADIAL, len(self.centers_), reals=reals, size=len(self.centers_))]
 
     def _names(self, names):
         return [f"radial{k}" for k in range(len(self.centers_))]
@@ -150,7 +150,7 @@ class HalfSpace(Basis):
 
     def _parts(self):
         reals = np.concatenate([self.offsets_, turned(self.normals_)])
-        return [Part(Map.HALFSPACE, len(self.normals_), reals=reals, count=len(self.normals_))]
+        return [Part(Map.HALFSPACE, len(self.normals_), reals=reals, size=len(self.normals_))]
 
     def _names(self, names):
         return [f"halfspace{k}" for k in range(len(self.normals_))]

@@ -18,14 +18,22 @@ from .online import pick
 from .options import SUMS, drivers, jit
 
 PRODUCTS, SINE, GAUSSIAN, LOG, RADIAL, HALFSPACE, SUBSPACE, CUSTOM = (
-    int(kind)
-    for kind in (Map.PRODUCTS, Map.SINE, Map.GAUSSIAN, Map.LOG, Map.RADIAL, Map.HALFSPACE, Map.SUBSPACE, Map.CUSTOM)
+    int(kind) for kind in (Map.PRODUCTS, Map.SINE, Map.GAUSSIAN, Map.LOG, Map.RADIAL, Map.HALFSPACE, Map.SUBSPACE, Map.CUSTOM)
 )
 
 NONE = np.empty(0, np.int64), np.empty(0), np.empty(0)
 WHOLE, REAL = types.CPointer(types.int64), types.CPointer(types.float64)
 EXPAND = types.int64(
-    *[WHOLE, types.int64] * 2, REAL, types.int64, WHOLE, types.int64, *[REAL, types.int64] * 2, REAL, *[types.int64] * 2, REAL, types.int64
+    *[WHOLE, types.int64] * 2,
+    REAL,
+    types.int64,
+    WHOLE,
+    types.int64,
+    *[REAL, types.int64] * 2,
+    REAL,
+    *[types.int64] * 2,
+    REAL,
+    types.int64,
 )
 
 

@@ -1,6 +1,5 @@
 """A user's function, compiled as a function of a block of rows that kernels of any backend call by its address."""
 
-import numpy as np
 from numba import carray, cfunc, literal_unroll, njit, types
 from numba.core.dispatcher import Dispatcher
 from numba.extending import overload
@@ -67,25 +66,35 @@ def compile_block(function, many, writes, d, width):
 
     def row_returns(x, m, d_, out, ld):
         X, F = carray(x, (m, d)), carray(out, (m, ld))
-        for i in range(m):
-            put(f(X[i]), F[i], width)
+        try:
+            for i in range(m):
+                put(f(X[i]), F[i], width)
+        except Exception:
+            return 0
         return 1
 
     def row_writes(x, m, d_, out, ld):
         X, F = carray(x, (m, d)), carray(out, (m, ld))
-        for i in range(m):
-            f(X[i], F[i, :width])
+        try:
+            for i in range(m):
+                f(X[i], F[i, :width])
+        except Exception:
+            return 0
         return 1
 
     def rows_return(x, m, d_, out, ld):
-        put_rows(f(carray(x, (m, d))), carray(out, (m, ld)), width)
+        try:
+            put_rows(f(carray(x, (m, d))), carray(out, (m, ld)), width)
+        except Exception:
+            return 0
         return 1
 
     def rows_write(x, m, d_, out, ld):
-        f(carray(x, (m, d)), carray(out, (m, ld))[:, :width])
+        try:
+            f(carray(x, (m, d)), carray(out, (m, ld))[:, :width])
+        except Exception:
+            return 0
         return 1
 
     block = {(False, False): row_returns, (False, True): row_writes, (True, False): rows_return, (True, True): rows_write}
     return cfunc(SIGNATURE, error_model="numpy")(block[many, writes])
-
-

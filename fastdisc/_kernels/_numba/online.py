@@ -10,7 +10,7 @@ from .options import SUMS, jit
 
 
 def pick(X, t, room):
-    """A layout that `add_row` and `dot_row` read, and the row's number there: X and t, or room with the row expanded (basis.py)."""
+    """A layout that `add_row` and `dot_row` read, and the row's number there: X and t, or room with the row expanded."""
 
 
 @overload(pick)
