@@ -120,10 +120,10 @@ class Kernels(Protocol):
     """What a backend provides.
 
     X is (N, d), N >= 1: an array of one of DTYPES with any strides, CSR, or Mapped, whose d columns are features of a basis. r is
-    (N,) int32: class codes, or grades coded 0, 1, ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows. o
-    is (N, K) float64, added to the scores, or NO_OFFSET. W is (K, d+1) float64, C order, the intercepts in column 0; K = 1 for all
-    links but IDENTITY and SOFTMAX. In `sweep` and `product`, products
-    of dense arrays other than float64 are float32 where grid.single allows it and no Hessian is asked for, and so are their sums
+    (N,) int32: class codes, or grades coded 0, 1, ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows.
+    o is (N, K) float64, added to the scores, or NO_OFFSET. W is (K, d+1) float64, C order, the intercepts in column 0; K = 1 for
+    all links but IDENTITY and SOFTMAX. In `sweep` and `product`, products of dense arrays other than float64 are float32 where
+    grid.single allows it and no Hessian is asked for, and so are their sums
     within a block; all else is float64. Blocks are a multiple of 16 rows. No argument is written to but where said. NaN and
     infinity in X reach the sums.
     """
