@@ -1,4 +1,4 @@
-"""Models with basis functions: the features inside the sweep, beside a matrix of them and scikit-learn. Time, memory, functions."""
+"""Models with basis functions: features made inside the sweep, beside a matrix of them: time, memory, a user's functions."""
 
 from __future__ import annotations
 
@@ -88,14 +88,8 @@ def fit(data, make, rival, name, *, goal):
     field = {("fastdisc", "basis"): partial(ours, basis, X, y), ("scikit-learn", rival): partial(theirs, features, X, y)}
     runs, missing = race(field, judge, goal)
     used = [in_child(footprint, data, make, mine) for mine in (True, False)]
-    return result(
-        [
-            row(name, runs, goal),
-            {"problem": f"{name}: memory beyond X", "unit": "B", "rival": f"scikit-learn {rival}", "ours": used[0], "theirs": used[1]},
-        ],
-        runs,
-        missing,
-    )
+    space = {"problem": f"{name}: memory beyond X", "unit": "B", "rival": f"scikit-learn {rival}"}
+    return result([row(name, runs, goal), space | {"ours": used[0], "theirs": used[1]}], runs, missing)
 
 
 def footprint(data, make, mine):

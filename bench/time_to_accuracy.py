@@ -23,31 +23,35 @@ from problems import a9a, dense, fashion_mnist, higgs, made, newsgroups
 from sizes import growth, predictions
 from table import fits, quantity
 
-PROBLEMS = {
-    "10k x 20 dense": partial(fit, partial(made, 10_000, 20)),
-    "200k x 200 dense": partial(fit, partial(made, 200_000, 200)),
-    "1M x 28 dense correlated": partial(fit, partial(made, 1_000_000, 28)),
-    "1M x 28, K=10": partial(fit, partial(made, 1_000_000, 28, 10)),
-    "higgs 7k x 28": partial(fit, higgs),
-    "a9a": partial(fit, a9a),
-    "20newsgroups tf-idf": partial(fit, newsgroups),
-    "covtype standardised": covtype_standardised,
-    "covtype standardised, to the objective of newton-cholesky": covtype_newton,
-    "covtype raw": covtype_raw,
-    "Fashion-MNIST uint8": fashion,
-    "L1 path, a9a": partial(l1_path, a9a),
-    "L1 path, 200k x 200": partial(l1_path, partial(made, 200_000, 200)),
-    "5-fold CV, 200k x 50": partial(search, partial(made, 200_000, 50)),
-    "predict_proba": predictions,
-    "growth": growth,
-    "Perceptron 1M x 28, 10 epochs": perceptron(partial(dense, 1_000_000, 28), 10),
-    "Perceptron 1M x 28, K=10, 1 epoch": perceptron(partial(dense, 1_000_000, 28, 10), 1),
-    "Perceptron Fashion-MNIST uint8, 5 epochs": perceptron(fashion_mnist, 5),
-    "Perceptron 20newsgroups, 5 epochs": perceptron(newsgroups, 5),
-    "Perceptron epoch 1M x 28, two threads": threads,
-    "OnlineClassifier log loss 1M x 28, 5 epochs": log_loss(partial(dense, 1_000_000, 28), 5),
-    "SigmoidRegression 1M x 28": partial(sigmoid_regression, partial(made, 1_000_000, 28)),
-} | CLOSED_FORM | BASIS
+PROBLEMS = (
+    {
+        "10k x 20 dense": partial(fit, partial(made, 10_000, 20)),
+        "200k x 200 dense": partial(fit, partial(made, 200_000, 200)),
+        "1M x 28 dense correlated": partial(fit, partial(made, 1_000_000, 28)),
+        "1M x 28, K=10": partial(fit, partial(made, 1_000_000, 28, 10)),
+        "higgs 7k x 28": partial(fit, higgs),
+        "a9a": partial(fit, a9a),
+        "20newsgroups tf-idf": partial(fit, newsgroups),
+        "covtype standardised": covtype_standardised,
+        "covtype standardised, to the objective of newton-cholesky": covtype_newton,
+        "covtype raw": covtype_raw,
+        "Fashion-MNIST uint8": fashion,
+        "L1 path, a9a": partial(l1_path, a9a),
+        "L1 path, 200k x 200": partial(l1_path, partial(made, 200_000, 200)),
+        "5-fold CV, 200k x 50": partial(search, partial(made, 200_000, 50)),
+        "predict_proba": predictions,
+        "growth": growth,
+        "Perceptron 1M x 28, 10 epochs": perceptron(partial(dense, 1_000_000, 28), 10),
+        "Perceptron 1M x 28, K=10, 1 epoch": perceptron(partial(dense, 1_000_000, 28, 10), 1),
+        "Perceptron Fashion-MNIST uint8, 5 epochs": perceptron(fashion_mnist, 5),
+        "Perceptron 20newsgroups, 5 epochs": perceptron(newsgroups, 5),
+        "Perceptron epoch 1M x 28, two threads": threads,
+        "OnlineClassifier log loss 1M x 28, 5 epochs": log_loss(partial(dense, 1_000_000, 28), 5),
+        "SigmoidRegression 1M x 28": partial(sigmoid_regression, partial(made, 1_000_000, 28)),
+    }
+    | CLOSED_FORM
+    | BASIS
+)
 SLOW = {"covtype standardised, to the objective of newton-cholesky"}  # a rival that takes minutes
 
 

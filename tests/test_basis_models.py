@@ -109,6 +109,26 @@ def test_samples_and_columns_are_of_rows_as_they_are():
     assert sweep.columns([3, 9]).X.raw is X
 
 
+def test_the_reference_makes_some_features_at_a_time(monkeypatch):
+    X, y = problem(700)
+    reference, mapped, W = load("numpy"), Quadratic().fit(X).mapped(X), np.random.default_rng(0).standard_normal((3, 10))
+    r, o, g = y.astype(np.int32), np.linspace(-1, 1, 2100).reshape(700, 3), grid((700, 9), 8)
+    arguments = Link.SOFTMAX, r, np.linspace(0, 1, 700), o, W, 2, g, 1
+    calls = {
+        "sweep": lambda: reference.sweep(mapped, *arguments),
+        "product": lambda: (reference.product(mapped, Link.SOFTMAX, np.ones(1), o, W, W[::-1].copy(), g, 1),),
+        "outputs": lambda: reference.outputs(mapped, Link.SOFTMAX, W, g, 1),
+    }
+    whole = {name: call() for name, call in calls.items()}
+    monkeypatch.setattr(reference, "CELLS", 9 * 64)
+    sizes, take = [], type(mapped).take_rows
+    monkeypatch.setattr(type(mapped), "take_rows", lambda self, rows: sizes.append(rows.stop - rows.start) or take(self, rows))
+    for name, call in calls.items():
+        for a, b in zip(call(), whole[name], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+    assert set(sizes) == {64}
+
+
 def test_columns_far_from_zero():
     """Products of such columns are all but collinear; Hessians of samples are of standardised features."""
     X, y = problem(4000, 2, 2)

@@ -17,7 +17,7 @@ BENCH = Path(__file__).parent.parent / "bench"
 def bench_on_path(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     yield
-    ours = ("closed_form", "online")
+    ours = ("basis", "closed_form", "online")
     for name in (*ours, "table", "compare", "problems", "rivals", "time_to_accuracy", "measure", "race", "fits", "sizes"):
         sys.modules.pop(name, None)
 
@@ -329,3 +329,29 @@ def test_online_rows(tiny):
         assert row["ours"] > 0 and row["theirs"] > 0 and row["gap"] < 0.5 and "a problem" in fits({"a problem": found})
     (row,) = online.threads("an epoch", goal=1e-8, n=5000, d=4, before=3, rounds=1)["rows"]
     assert "% mistakes" in row["problem"]
+
+
+def test_bases_race_and_agree(monkeypatch):
+    import basis
+    import race
+
+    monkeypatch.setattr(race, "PAUSE", 0.0)
+    monkeypatch.setattr(basis, "in_child", lambda call, *arguments: call(*arguments))
+    data = partial(basis.bent, 2000, 10, others=500)
+    for make in (basis.quadratic_problem, partial(basis.radial_problem, 10)):
+        found = basis.fit(data, make, "matrix", "bent", goal=1e-6)
+        time, memory = found["rows"]
+        assert time["gap"] <= 1e-6 and time["rival_gap"] <= 1e-6 and time["accuracy"] > 0.6
+        assert memory["unit"] == "B" and not found["missing"]
+
+
+def test_a_function_beside_the_built_in_basis(monkeypatch):
+    import basis
+    import race
+
+    monkeypatch.setattr(race, "PAUSE", 0.0)
+    assert [row["rival"] for row in basis.functions("Custom", goal=0.0, n=2000, rounds=1)["rows"]] == [
+        "the built-in basis",
+        "the built-in basis",
+        "ours on NumPy's matrix",
+    ]
