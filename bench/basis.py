@@ -146,7 +146,7 @@ def functions(name, *, goal, n=500_000, rounds=5):
         [partial(ours, pairs["products of pairs"][0], X, y), lambda: fastdisc.LogisticRegression().fit(numpy_pairs(X), y)], 2
     )
     rows.append({"problem": f"{name}, products of pairs", "ours": first, "rival": "ours on NumPy's matrix", "theirs": second})
-    return result(rows)
+    return result(rows, [])
 
 
 PROBLEMS = {
