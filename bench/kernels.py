@@ -12,6 +12,7 @@ from problems import dense, groups, images
 
 from fastdisc import _config, _kernels
 from fastdisc._kernels import NO_OFFSET, Link, Loss, Moment, Rule, Walk, grid, group_grid, moments_grid
+from fastdisc.basis import Quadratic, RadialGaussian
 
 BACKENDS = ("cython", "numba", "numpy")
 THREADS = min(2, _config.cpus())
@@ -34,6 +35,17 @@ def sweep(n, d, dtype, order, K=2, link=None):
         calls = {name: lambda k, A=X: k.sweep(A, kind, r, ONE, NO_OFFSET, W, order, g, THREADS) for name in ("cython", "numba")}
         calls["numpy"] = lambda k: k.sweep(X64, kind, r, ONE, NO_OFFSET, W, order, g, THREADS)
         return X, THREADS, calls
+
+    return make
+
+
+def mapped(n, d, basis):
+    def make():
+        X, y = dense(n, d)
+        rows = basis.fit(X).mapped(X)
+        W, r, g = weights(1, rows.shape[1]), y.astype(np.int32), grid(rows.shape, 8, 1, 1)
+        call = lambda k: k.sweep(rows, Link.LOGISTIC, r, ONE, NO_OFFSET, W, 1, g, THREADS)  # noqa: E731
+        return X, THREADS, dict.fromkeys(BACKENDS, call)
 
     return make
 
@@ -108,6 +120,8 @@ PROBLEMS = {
     "logistic gradient 200k x 500 float64": sweep(200_000, 500, "float64", 1),
     "logistic gradient 2M x 10 float64": sweep(2_000_000, 10, "float64", 1),
     "logistic Hessian 1M x 28 float64": sweep(1_000_000, 28, "float64", 2),
+    "logistic gradient 200k x 20, quadratic basis (230)": mapped(200_000, 20, Quadratic()),
+    "logistic gradient 200k x 10, radial basis (200)": mapped(200_000, 10, RadialGaussian(200)),
     "softmax gradient K=10 60k x 784 uint8": sweep(60_000, 784, "uint8", 1, K=10),
     "softmax gradient K=10 60k x 784 float32": sweep(60_000, 784, "float32", 1, K=10),
     "softmax gradient K=10 1M x 28 float64": sweep(1_000_000, 28, "float64", 1, K=10),

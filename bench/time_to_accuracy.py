@@ -15,6 +15,7 @@ import json
 from functools import partial
 from pathlib import Path
 
+from basis import PROBLEMS as BASIS
 from closed_form import PROBLEMS as CLOSED_FORM
 from combine import PROBLEMS as COMBINED
 from fits import covtype_newton, covtype_raw, covtype_standardised, fashion, fit, l1_path, search
@@ -51,6 +52,7 @@ PROBLEMS = (
     }
     | CLOSED_FORM
     | COMBINED
+    | BASIS
 )
 SLOW = {"covtype standardised, to the objective of newton-cholesky"}  # a rival that takes minutes
 

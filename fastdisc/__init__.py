@@ -32,7 +32,7 @@ _LAZY = {
     "SigmoidRegression": "regression",
     "cross_val_from_moments": "_folds",
 }
-_MODULES = ("exceptions", "geometry", "plot", "special")
+_MODULES = ("basis", "exceptions", "geometry", "plot", "special")
 
 __all__ = [
     "Adaline",
@@ -55,6 +55,7 @@ __all__ = [
     "RejectOption",
     "SeparationWarning",
     "SigmoidRegression",
+    "basis",
     "config_context",
     "cross_val_from_moments",
     "exceptions",

@@ -96,7 +96,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = getattr(self, "basis", None) is None
         return tags
 
     def _next_rows(self, X, y, classes, sample_weight):
@@ -107,7 +107,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         first = not hasattr(self, "coef_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit")
-        X = _validate.features(self, X, reset=first)
+        X = _validate.features(self, X, reset=first, y=y)
         classes = _validate.all_classes(classes, None if first else self.classes_)
         r = _validate.codes(y, classes, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])

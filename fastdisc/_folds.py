@@ -100,6 +100,7 @@ def cross_val_from_moments(estimator, X, y, *, cv=None, scoring=None, sample_wei
         raise ValueError(f"{estimator!r} is not a function of moments: take sklearn.model_selection.cross_val_score")
     model = clone(estimator)
     model._check()
+    _validate.blind(getattr(model, "basis", None))
     X = X.tocsr() if issparse(X) else X
     features = _validate.features(model, X, reset=True)
     classes, r = _validate.labels(y, features.shape[0])

@@ -28,7 +28,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = getattr(self, "basis", None) is None
         return tags
 
     @all_or_nothing
@@ -44,7 +44,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
             A weight of 2 is a row that is there twice.
         """
         self._check()
-        X = _validate.features(self, X, reset=True)
+        X = _validate.features(self, X, reset=True, y=y)
         classes, r = _validate.labels(y, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
         self._check_rows(X.shape[0], len(classes))
@@ -66,7 +66,7 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         self._check()
         first = not hasattr(self, "_moments")
         known = _validate.all_classes(classes, None if first else self.classes_)
-        X = _validate.features(self, X, reset=first)
+        X = _validate.features(self, X, reset=first, y=y)
         closed = classes is not None if first else self._closed
         if closed:
             found, r = known, _validate.codes(y, known, X.shape[0])
@@ -122,6 +122,8 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         named = columns is not None and others is not None and not np.array_equal(columns, others)
         if other.n_features_in_ != self.n_features_in_ or named:
             raise ValueError(f"merge: {self.n_features_in_} columns here, {other.n_features_in_} there, or of other names")
+        if not _validate.same_basis(self, other):
+            raise ValueError("merge: the models have bases that are not the same: their features cannot be added up")
         model = copy.copy(self)
         moments, classes = _united(self._moments, self.classes_, other._moments, other.classes_)
         model._learn(moments, classes, closed=self._closed and other._closed)
@@ -253,6 +255,8 @@ class Scores:
 def draw(model, n, random_state, rows, columns=None):
     """n labelled rows: classes by their priors, and rows(k, m, rng) for the m of class k; X, y in random order."""
     check_is_fitted(model)
+    if getattr(model, "basis", None) is not None and columns is None:
+        raise ValueError("sample: with a basis the model knows how features are distributed, not rows")
     number(n, "n", low=1, whole=True)
     rng = check_random_state(random_state)
     codes = rng.choice(len(model.classes_), size=n, p=model.priors_)

@@ -39,7 +39,7 @@ class OnlineLearner(LinearClassifier):
             Factors on the rows' steps.
         """
         self._check_parameters()
-        X = _validate.features(self, X, reset=True)
+        X = _validate.features(self, X, reset=True, y=y)
         classes, r = _validate.labels(y, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
         s = _validate.class_weight(self.class_weight, classes, r, s)

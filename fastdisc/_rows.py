@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from ._kernels import CSR
+from ._kernels import CSR, Mapped
 
 SLICE = 1 << 18  # cells
 
@@ -44,6 +44,8 @@ def strata(n, m, rng):
 
 def take_rows(X, rows):
     """Some rows, copied."""
+    if isinstance(X, Mapped):
+        return X.take_rows(rows)
     if isinstance(X, CSR):
         return X if isinstance(rows, slice) else _ours(_scipy(X)[rows], X)
     return X[rows] if isinstance(rows, slice) else np.ascontiguousarray(X.take(rows, axis=0))
@@ -58,7 +60,9 @@ def window(X, begin, end):
 
 
 def take_columns(X, columns):
-    """Some columns, copied."""
+    """Some columns, copied; of features, those alone."""
+    if isinstance(X, Mapped):
+        return X.take_columns(columns)
     return _ours(_scipy(X)[:, columns], X) if isinstance(X, CSR) else np.ascontiguousarray(X[:, columns])
 
 
@@ -96,13 +100,25 @@ def moments(X, s):
     return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 0.0)
 
 
+def apart(X, mean, scale):
+    """(X - mean) / scale: a copy, it may be the caller's own; features of a basis stay features."""
+    if isinstance(X, Mapped):
+        return X.standardized(mean, scale)
+    X = X - mean
+    X /= scale
+    return X
+
+
 def standardized(X, s):
-    """A copy of X with columns of mean 0 and spread 1, what was taken off, and divided by. CSR keeps its zeros and its means."""
+    """A copy of X with columns of mean 0 and spread 1, what was taken off, and divided by. CSR keeps its zeros and its means.
+
+    Features of a basis are not copied: they become standardised ones.
+    """
     mean, scale = moments(X, s)
     scale = np.where(scale > 0, scale, 1.0)
     if isinstance(X, CSR):
         return X._replace(data=X.data / scale[X.indices]), np.zeros_like(mean), scale
-    return (X - mean) / scale, mean, scale
+    return apart(X, mean, scale), mean, scale
 
 
 def largest_eigenvalue(X, s, intercept, rows=4096, rounds=100):
@@ -110,7 +126,7 @@ def largest_eigenvalue(X, s, intercept, rows=4096, rounds=100):
     rng = np.random.default_rng(0)
     some = strata(X.shape[0], rows, rng)
     s = s[some] if len(s) > 1 and s[some].any() else np.ones(1)
-    A = take_rows(X, some)
+    A = X[some] if isinstance(X, Mapped) else take_rows(X, some)
     A = _scipy(A).astype(np.float64) if isinstance(A, CSR) else A.astype(np.float64)
     v, top = rng.standard_normal(X.shape[1] + 1), 0.0
     with np.errstate(over="ignore", invalid="ignore"):

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _config, _turned
 from ._kernels import CSR, NO_OFFSET, Link, _numpy, grid
-from ._rows import moments, norms, strata, take_columns, take_rows
+from ._rows import apart, moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
 
 FAR = 30.0  # spreads of a column between its mean and 0: beyond, moving a Hessian to the mean takes more than 3 of its 16 digits
@@ -276,8 +276,7 @@ class Standardized:
             return self
         if part.sparse or not far:
             return Standardized(part, self.mean, self.scale)
-        part.X = part.X - self.mean  # not in place: it may be the caller's own
-        part.X /= self.scale
+        part.X = apart(part.X, self.mean, self.scale)
         return part
 
     def sharpen(self):
@@ -374,3 +373,14 @@ def outputs(X, link, W, *, backend=None, n_threads=None):
         check_finite(X)
         raise_too_large(X)
     return Y
+
+
+def expand(X, *, n_threads=None):
+    """The features of mapped rows, (N, d)."""
+    with _config.threads(n_threads, X.shape[0] * X.shape[1]) as n:
+        F = X.kernels.expand(X, grid(X.shape, 8), n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        fine = np.isfinite(F.sum(axis=0)).all()
+    if not fine:
+        check_finite(X)
+    return F

@@ -8,12 +8,49 @@ from numbers import Number
 import numpy as np
 from scipy import sparse
 
-from ._kernels import CSR, DTYPES, NO_OFFSET
+from ._kernels import CSR, DTYPES, NO_OFFSET, Mapped
+from ._kernels.maps import features as expanded
 
 SLICE = 1 << 16  # labels
 
 
-def features(estimator, X, *, reset):
+def features(estimator, X, *, reset, y=None):
+    """X as the kernels read it: its rows as they are, or, where the estimator has a basis, rows that stand for their features.
+
+    With `reset` the basis is fitted first, and stored as `basis_`; y is for a basis that asks for labels.
+    """
+    X = _rows(estimator, X, reset=reset)
+    basis = getattr(estimator, "basis", None)
+    if reset:
+        vars(estimator).pop("basis_", None)
+        if basis is not None:
+            estimator.basis_ = _fit_basis(estimator, basis, X, y)
+    return X if basis is None else estimator.basis_.mapped(X, estimator.backend)
+
+
+def _fit_basis(estimator, basis, X, y):
+    from .basis._base import Basis, fit_clone
+
+    if not isinstance(basis, Basis):
+        raise ValueError(f"basis must be one of fastdisc.basis, or None, got {basis!r}")
+    return fit_clone(basis, estimator, X, y)
+
+
+def same_basis(one, other):
+    """Whether two fitted models learn from the same features."""
+    programs = [model.basis_.program() if getattr(model, "basis", None) is not None else None for model in (one, other)]
+    return programs[0] is programs[1] or (None not in programs and programs[0].same(programs[1]))
+
+
+def blind(basis):
+    """ValueError for a basis that learns from labels, where it would see those of rows that are held out."""
+    if basis is not None and basis.__sklearn_tags__().target_tags.required:
+        raise ValueError(
+            f"{basis!r} learns from labels, also from those of the rows held out: take cross_val_score or GridSearchCV"
+        )
+
+
+def _rows(estimator, X, *, reset):
     """X as an array or CSR that the kernels read in place; a copy only where the type or the format forces one."""
     if _is_plain(X) and (reset or _is_known(X, estimator)):
         if reset:
@@ -265,7 +302,10 @@ def class_weight(weight, classes, codes, s, all_present=True):
 
 def check_finite(X):
     """Name the first NaN or infinity in X. Called when a sum came out non-finite, so clean data pay nothing for the check."""
-    if isinstance(X, CSR):
+    if isinstance(X, Mapped):
+        check_finite(X.raw)
+        _check_features(X)
+    elif isinstance(X, CSR):
         bad = ~np.isfinite(X.data)
         if bad.any():
             place = int(bad.argmax())
@@ -278,6 +318,20 @@ def check_finite(X):
             if bad.any():
                 row, column = divmod(int(bad.argmax()), X.shape[1])
                 _name(X[start + row, column], start + row, column)
+
+
+def _check_features(X):
+    """Name the first feature of a basis that is not finite where all cells of X are; an error of a user's function comes out."""
+    step = max(1, (1 << 20) // max(1, X.program.width))
+    for start in range(0, len(X), step):
+        F = expanded(X.take_rows(slice(start, start + step)))
+        bad = ~np.isfinite(F)
+        if bad.any():
+            row, column = divmod(int(bad.argmax()), F.shape[1])
+            raise ValueError(
+                f"the basis is not defined for all rows: {X.name(column)!r} is {F[row, column]} first in row {start + row}, "
+                f"which has {X.raw[start + row].tolist()[:20]}"
+            )
 
 
 def raise_too_large(X):

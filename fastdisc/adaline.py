@@ -56,6 +56,8 @@ class Adaline(OnlineLearner):
     standardize : bool, default=False
         Learn from a standardised copy of the features; `coef_` is for the features as they are. Sparse ones are scaled only.
     verbose : int, default=0
+    basis : basis of `fastdisc.basis`, optional
+        Functions of the columns to learn from instead of the columns, expanded inside the sweep and never held as a matrix.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
     n_threads : int or None, default=None
         For "batch"; the result does not depend on it.
@@ -105,6 +107,7 @@ class Adaline(OnlineLearner):
         warm_start=False,
         standardize=False,
         verbose=0,
+        basis=None,
         backend=None,
         n_threads=None,
     ):
@@ -123,6 +126,7 @@ class Adaline(OnlineLearner):
         self.warm_start = warm_start
         self.standardize = standardize
         self.verbose = verbose
+        self.basis = basis
         self.backend = backend
         self.n_threads = n_threads
 

@@ -32,6 +32,8 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
         For the classification; instead of the classes' shares of the sample.
     tol : float, default=1e-4
         Directions in which the standardised features vary by less within classes are left out, with a CollinearWarning.
+    basis : basis of `fastdisc.basis`, optional
+        Functions of the columns to learn from instead of the columns, expanded inside the sweep and never held as a matrix.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
     n_threads : int or None, default=None
 
@@ -64,10 +66,11 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
 
     _own = True
 
-    def __init__(self, n_components=None, *, priors=None, tol=1e-4, backend=None, n_threads=None):
+    def __init__(self, n_components=None, *, priors=None, tol=1e-4, basis=None, backend=None, n_threads=None):
         self.n_components = n_components
         self.priors = priors
         self.tol = tol
+        self.basis = basis
         self.backend = backend
         self.n_threads = n_threads
 
@@ -96,8 +99,8 @@ class FisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Scor
         """
         check_is_fitted(self)
         W = self.scalings_.T if W is None else np.atleast_2d(np.asarray(W, dtype=np.float64))
-        if W.ndim != 2 or W.shape[1] != self.n_features_in_:
-            raise ValueError(f"W must have {self.n_features_in_} columns, got shape {W.shape}")
+        if W.ndim != 2 or W.shape[1] != len(self.scalings_):
+            raise ValueError(f"W must have {len(self.scalings_)} columns, got shape {W.shape}")
         within = W @ self.within_ @ W.T
         if len(self.classes_) == 2 and len(W) == 1:
             apart = W @ (self.means_[1] - self.means_[0])

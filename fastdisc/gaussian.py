@@ -101,6 +101,8 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMix
         For "svd": directions in which the standardised features vary by less are left out.
     covariance_estimator : estimator, optional
         With `fit` and `covariance_`, for "lsqr" and "eigen"; it is given the rows of each class.
+    basis : basis of `fastdisc.basis`, optional
+        Functions of the columns to learn from instead of the columns, expanded inside the sweep and never held as a matrix.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
         None for the setting of `fastdisc.set_config`.
     n_threads : int or None, default=None
@@ -141,6 +143,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMix
         store_covariance=False,
         tol=1e-4,
         covariance_estimator=None,
+        basis=None,
         backend=None,
         n_threads=None,
     ):
@@ -151,6 +154,7 @@ class LinearDiscriminantAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.store_covariance = store_covariance
         self.tol = tol
         self.covariance_estimator = covariance_estimator
+        self.basis = basis
         self.backend = backend
         self.n_threads = n_threads
 

@@ -30,6 +30,8 @@ class LeastSquaresClassifier(FromMoments, LinearClassifier):
         Strength of the ridge penalty; 0 for the pseudo-inverse solution.
     targets : {"one_hot", "fisher"}, default="one_hot"
         "fisher", for two classes: N / N_1 for the first and -N / N_2 for the second.
+    basis : basis of `fastdisc.basis`, optional
+        Functions of the columns to learn from instead of the columns, expanded inside the sweep and never held as a matrix.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
     n_threads : int or None, default=None
 
@@ -55,9 +57,10 @@ class LeastSquaresClassifier(FromMoments, LinearClassifier):
 
     _own = True
 
-    def __init__(self, alpha=0.0, *, targets="one_hot", backend=None, n_threads=None):
+    def __init__(self, alpha=0.0, *, targets="one_hot", basis=None, backend=None, n_threads=None):
         self.alpha = alpha
         self.targets = targets
+        self.basis = basis
         self.backend = backend
         self.n_threads = n_threads
 
@@ -144,6 +147,8 @@ class LeastSquaresClassifierCV(LeastSquaresClassifier):
         None to leave out one row at a time; else folds as in scikit-learn.
     scoring : {"accuracy", "squared_error"}, default="accuracy"
         The share of rows classified right, or minus the mean squared error of the outputs.
+    basis : basis of `fastdisc.basis`, optional
+        Functions of the columns to learn from instead of the columns, expanded inside the sweep and never held as a matrix.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
     n_threads : int or None, default=None
 
@@ -165,10 +170,11 @@ class LeastSquaresClassifierCV(LeastSquaresClassifier):
     (3,)
     """
 
-    def __init__(self, alphas=(0.1, 1.0, 10.0), *, cv=None, scoring="accuracy", backend=None, n_threads=None):
+    def __init__(self, alphas=(0.1, 1.0, 10.0), *, cv=None, scoring="accuracy", basis=None, backend=None, n_threads=None):
         self.alphas = alphas
         self.cv = cv
         self.scoring = scoring
+        self.basis = basis
         self.backend = backend
         self.n_threads = n_threads
 
@@ -184,7 +190,7 @@ class LeastSquaresClassifierCV(LeastSquaresClassifier):
         """
         self._check()
         alphas = self._values()
-        X = _validate.features(self, X, reset=True)
+        X = _validate.features(self, X, reset=True, y=y)
         classes, r = _validate.labels(y, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
         if self.cv is None:

@@ -78,6 +78,9 @@ class LogisticRegression(Posteriors, LinearClassifier):
     standardize : bool, default=False
         Penalise the weights of standardised features. `mean_` and `scale_` are remembered, and `coef_` is for the features as
         they are.
+    basis : basis of `fastdisc.basis`, optional
+        Functions of the columns to learn from instead of the columns: `coef_` has a weight for each. They are expanded inside the
+        sweep, a block of rows at a time, and never held as a matrix. `basis_` is the fitted one.
     reference_class : label, optional
         Hold this class's weights at 0 (10.25)-(10.28), and penalise those of the others relative to it.
     priors : array of shape (K,), optional
@@ -120,6 +123,8 @@ class LogisticRegression(Posteriors, LinearClassifier):
         The classes' prior probabilities that the intercepts stand for.
     mean_, scale_ : arrays of shape (d,)
         With `standardize`.
+    quadratic_ : array of shape (1, d, d) or (K, d, d)
+        With a Quadratic basis: the symmetric matrices W of the scores x'Wx + w'x + w0 (10.34); w is coef_[:, :d].
 
     Examples
     --------
@@ -148,6 +153,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
         solver="auto",
         max_iter=None,
         standardize=False,
+        basis=None,
         reference_class=None,
         priors=None,
         early_stopping=False,
@@ -171,6 +177,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
         self.solver = solver
         self.max_iter = max_iter
         self.standardize = standardize
+        self.basis = basis
         self.reference_class = reference_class
         self.priors = priors
         self.early_stopping = early_stopping
@@ -292,11 +299,19 @@ class LogisticRegression(Posteriors, LinearClassifier):
             raise ValueError(f"level must be a number between 0 and 1, got {level!r}")
         return _inference.Summary(**self._certainty, level=level)
 
+    @property
+    def quadratic_(self):
+        """The symmetric matrices of quadratic discriminants (10.34)."""
+        basis = getattr(self, "basis_", None)
+        if not hasattr(basis, "matrices") or not hasattr(self, "coef_"):
+            raise AttributeError("quadratic_ is for a model that is fitted with a Quadratic basis")
+        return basis.matrices(self.coef_)
+
     # --- the three steps of a fit ------------------------------------------------------------------------------------------
 
     def _validated(self, X, y, sample_weight, offset):
         self._check_parameters()
-        X = _validate.features(self, X, reset=True)
+        X = _validate.features(self, X, reset=True, y=y)
         classes, r = _validate.labels(y, X.shape[0])
         s = _validate.sample_weight(sample_weight, X.shape[0])
         s = _validate.class_weight(self.class_weight, classes, r, s)
@@ -382,6 +397,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
             free[base] = False
             V = V - V[base]
         columns = getattr(self, "feature_names_in_", [f"x{j}" for j in range(shape[1] - 1)])
+        columns = columns if self.basis is None else self.basis_.get_feature_names_out()
         names = ["intercept", *map(str, columns)]
         labels = [""] if shape[0] == 1 else [f"{name}: " for name in self.classes_]
         return {

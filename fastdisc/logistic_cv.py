@@ -25,6 +25,7 @@ SHARED = (
     "standardize",
     "random_state",
     "verbose",
+    "basis",
     "backend",
     "n_threads",
 )
@@ -49,7 +50,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         As in scikit-learn; None for accuracy, counted for all C in one pass.
     refit : bool, default=True
         Fit all rows with the best values; else the folds' weights there are averaged.
-    fit_intercept, class_weight, tol, max_iter, solver, standardize, random_state, verbose, backend, n_threads
+    fit_intercept, class_weight, tol, max_iter, solver, standardize, random_state, verbose, basis, backend, n_threads
         As in LogisticRegression.
     dual, intercept_scaling, n_jobs, use_legacy_attributes : ignored
         Taken so that scikit-learn's calls keep working.
@@ -94,6 +95,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         random_state=None,
         verbose=0,
         refit=True,
+        basis=None,
         backend=None,
         n_threads=None,
         n_jobs=None,
@@ -114,6 +116,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.refit = refit
+        self.basis = basis
         self.backend = backend
         self.n_threads = n_threads
         self.n_jobs = n_jobs
@@ -137,6 +140,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         ratios = np.array([self._model(1.0, ratio).l1_ratio for ratio in np.atleast_1d(self.l1_ratios)])
         if not len(ratios):
             raise ValueError("l1_ratios has no value to try")
+        _validate.blind(self.basis)
         model = self._model(1.0, 0.0)
         classes, sweep = model._validated(X, y, sample_weight, None)
         weight = np.broadcast_to(_validate.sample_weight(sample_weight, sweep.rows), sweep.rows)  # without those of classes
@@ -164,7 +168,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         self.C_, self.l1_ratio_, self.Cs_, self.l1_ratios_, self.scores_ = C, ratio, Cs, ratios, scores
         self.coefs_paths_, self.n_iter_ = np.roll(V, -1, axis=-1), n_iter.astype(np.int32)
         self.classes_, self.coef_, self.intercept_ = classes, W[:, 1:].copy(), W[:, 0].copy()
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "basis_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
         return self

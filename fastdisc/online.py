@@ -72,6 +72,8 @@ class OnlineClassifier(OnlineLearner):
         Take the average of the weights over all rows that were visited, or from the so-manieth on.
     standardize : bool, default=False
         Learn from a standardised copy of the features; `coef_` is for the features as they are. Sparse ones are scaled only.
+    basis : basis of `fastdisc.basis`, optional
+        Functions of the columns to learn from instead of the columns, expanded inside the sweep and never held as a matrix.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
     n_threads : int or None, default=None
         Only loss="perceptron" without a penalty uses more than one.
@@ -127,6 +129,7 @@ class OnlineClassifier(OnlineLearner):
         warm_start=False,
         average=False,
         standardize=False,
+        basis=None,
         backend=None,
         n_threads=None,
     ):
@@ -152,6 +155,7 @@ class OnlineClassifier(OnlineLearner):
         self.warm_start = warm_start
         self.average = average
         self.standardize = standardize
+        self.basis = basis
         self.backend = backend
         self.n_threads = n_threads
 

@@ -57,6 +57,8 @@ class Perceptron(OnlineLearner):
         If no epoch is without mistakes, keep the weights of the epoch after which fewest rows were misclassified.
     standardize : bool, default=False
         Learn from a standardised copy of the features; `coef_` is for the features as they are. Sparse ones are scaled only.
+    basis : basis of `fastdisc.basis`, optional
+        Functions of the columns to learn from instead of the columns, expanded inside the sweep and never held as a matrix.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
     n_threads : int or None, default=None
         The most threads to use; the result does not depend on it. None for the setting of `fastdisc.set_config`.
@@ -125,6 +127,7 @@ class Perceptron(OnlineLearner):
         multi_class="winner",
         pocket=False,
         standardize=False,
+        basis=None,
         backend=None,
         n_threads=None,
     ):
@@ -148,6 +151,7 @@ class Perceptron(OnlineLearner):
         self.multi_class = multi_class
         self.pocket = pocket
         self.standardize = standardize
+        self.basis = basis
         self.backend = backend
         self.n_threads = n_threads
 

@@ -54,6 +54,8 @@ class SigmoidRegression(LinearClassifier):
         Step of "gd" on the summed error; "auto" takes a safe one.
     verbose : int, default=0
         1 shows iterations, every hundredth of "gd"; 2 every one.
+    basis : basis of `fastdisc.basis`, optional
+        Functions of the columns to learn from instead of the columns, expanded inside the sweep and never held as a matrix.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
     n_threads : int or None, default=None
         The most threads to use; the result does not depend on it.
@@ -104,6 +106,7 @@ class SigmoidRegression(LinearClassifier):
         standardize=False,
         eta="auto",
         verbose=0,
+        basis=None,
         backend=None,
         n_threads=None,
     ):
@@ -117,6 +120,7 @@ class SigmoidRegression(LinearClassifier):
         self.standardize = standardize
         self.eta = eta
         self.verbose = verbose
+        self.basis = basis
         self.backend = backend
         self.n_threads = n_threads
 
@@ -138,7 +142,7 @@ class SigmoidRegression(LinearClassifier):
         sample_weight : array of shape (N,), optional
         """
         self._check_parameters()
-        X = _validate.features(self, X, reset=True)
+        X = _validate.features(self, X, reset=True, y=y)
         multilabel = _validate.is_indicator(y)
         s = _validate.sample_weight(sample_weight, X.shape[0])
         if multilabel:

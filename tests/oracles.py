@@ -275,3 +275,9 @@ def coupled_moments(p, r, K):
     r = both_ways(r, K, lambda v: 1 - v)
     made = [sum(p[i] / (p[i] + p[j]) for j in range(K) if j != i) for i in range(K)]
     return made, [sum(r[i, j] for j in range(K) if j != i) for i in range(K)]
+
+
+def monomials(x, degree, different=False):
+    """Products of up to `degree` numbers of x, the shortest first; `different` ones, or any."""
+    pick = itertools.combinations if different else itertools.combinations_with_replacement
+    return [math.prod(term) for k in range(1, degree + 1) for term in pick([float(v) for v in x], k)]

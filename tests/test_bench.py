@@ -17,7 +17,7 @@ BENCH = Path(__file__).parent.parent / "bench"
 def bench_on_path(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     yield
-    ours = ("closed_form", "combine", "online")
+    ours = ("basis", "closed_form", "combine", "online")
     for name in (*ours, "table", "compare", "problems", "rivals", "time_to_accuracy", "measure", "race", "fits", "sizes"):
         sys.modules.pop(name, None)
 
@@ -340,3 +340,29 @@ def test_combinations_beside_each_other(tiny, kind):
     assert row["gap"] <= 1e-8 and row["rival_gap"] < 1e-5 and row["rival"].endswith("n_jobs=2") and row["accuracy"] > 0.4
     assert [len(run["values"]) for run in found["runs"]] == [3, 3]
     json.dumps(found)
+
+
+def test_bases_race_and_agree(monkeypatch):
+    import basis
+    import race
+
+    monkeypatch.setattr(race, "PAUSE", 0.0)
+    monkeypatch.setattr(basis, "in_child", lambda call, *arguments: call(*arguments))
+    data = partial(basis.bent, 2000, 10, others=500)
+    for make in (basis.quadratic_problem, partial(basis.radial_problem, 10)):
+        found = basis.fit(data, make, "matrix", "bent", goal=1e-6)
+        time, memory = found["rows"]
+        assert time["gap"] <= 1e-6 and time["rival_gap"] <= 1e-6 and time["accuracy"] > 0.6
+        assert memory["unit"] == "B" and not found["missing"]
+
+
+def test_a_function_beside_the_built_in_basis(monkeypatch):
+    import basis
+    import race
+
+    monkeypatch.setattr(race, "PAUSE", 0.0)
+    assert [row["rival"] for row in basis.functions("Custom", goal=0.0, n=2000, rounds=1)["rows"]] == [
+        "the built-in basis",
+        "the built-in basis",
+        "ours on NumPy's matrix",
+    ]

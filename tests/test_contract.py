@@ -79,6 +79,7 @@ LAYERS = [
             "regression",
             "multiclass",
             "reject",
+            "basis",
         }
         | {"_base", "_generative", "_folds", "_fold_paths", "_online_base", "_combined", "_joint"}
         | {"geometry", "plot", "_planes", "_regions"},

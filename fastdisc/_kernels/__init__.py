@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
+from .maps import Mapped as Mapped
+
 DTYPES = tuple(np.dtype(name) for name in ("float64", "float32", "uint8", "int8", "int16", "bool"))
 BACKENDS = ("cython", "numba", "numpy")
 NO_OFFSET = np.empty((0, 1))
@@ -117,11 +119,11 @@ class GroupGrid(NamedTuple):
 class Kernels(Protocol):
     """What a backend provides.
 
-    X is (N, d), N >= 1: an array of one of DTYPES with any strides, or CSR. r is (N,) int32: class codes, or grades coded 0, 1,
-    ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows. o is (N, K) float64, added to the scores, or
-    NO_OFFSET. W is (K, d+1) float64, C order, the intercepts in column 0; K = 1 for all links but
-    IDENTITY and SOFTMAX. In `sweep` and `product`, products
-    of dense data other than float64 are float32 where grid.single allows it and no Hessian is asked for, and so are their sums
+    X is (N, d), N >= 1: an array of one of DTYPES with any strides, CSR, or Mapped, whose d columns are features of a basis. r is
+    (N,) int32: class codes, or grades coded 0, 1, ... without gaps. s is (N,) float64, or (1,) where one weight serves all rows.
+    o is (N, K) float64, added to the scores, or NO_OFFSET. W is (K, d+1) float64, C order, the intercepts in column 0; K = 1 for
+    all links but IDENTITY and SOFTMAX. In `sweep` and `product`, products of dense arrays other than float64 are float32 where
+    grid.single allows it and no Hessian is asked for, and so are their sums
     within a block; all else is float64. Blocks are a multiple of 16 rows. No argument is written to but where said. NaN and
     infinity in X reach the sums.
     """
@@ -208,6 +210,13 @@ class Kernels(Protocol):
 
         z_k = c_k - |A_k (x - mean_k)|^2 / 2. mean is (K, d) and A (K, p, d), or (K, d) where each A_k is a diagonal; both float64
         in C order. Returns ((N, K) float64, bool).
+        """
+
+    @staticmethod
+    def expand(X, grid: Grid, n_threads: int):
+        """Features of rows, X Mapped: (10.3), (10.35).
+
+        Returns (N, d) float64: the matrix that the other kernels do without. Where a cell of a row is not finite, no feature is.
         """
 
 

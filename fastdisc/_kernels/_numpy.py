@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 import itertools
+from functools import wraps
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from . import CSR, STEEPEST, Link, Loss, Moment, Rate
+from . import CSR, STEEPEST, Link, Loss, Mapped, Moment, Rate
+from .maps import features
+
+CELLS = 1 << 20  # of features that are made at a time
 
 
 def _float64(X):
     """X as something that multiplies in float64."""
     if isinstance(X, CSR):
         return csr_array((X.data, X.indices, X.indptr), shape=X.shape).astype(np.float64)
+    if isinstance(X, Mapped):
+        return features(X)
     return np.asarray(X, dtype=np.float64)
+
+
+def _in_parts(join, *of_rows):
+    """A kernel on mapped rows, some at a time, so that the features of all never stand in memory; the results joined.
+
+    `of_rows` are the places of the arguments that have a number for each row, or one for all.
+    """
+
+    def decorate(kernel):
+        @wraps(kernel)
+        def run(X, *rest):
+            if not isinstance(X, Mapped) or X.shape[0] * X.shape[1] <= CELLS:
+                return kernel(X, *rest)
+            step, found = max(1, CELLS // X.shape[1]), []
+            for lo in range(0, len(X), step):
+                rows = slice(lo, lo + step)
+                own = [a[rows] if i in of_rows and len(a) > 1 else a for i, a in enumerate(rest, 1)]
+                found.append(kernel(X.take_rows(rows), *own))
+            return join(found)
+
+        return run
+
+    return decorate
+
+
+def _summed(found):
+    return tuple(None if column[0] is None else sum(column) for column in zip(*found, strict=True))
 
 
 def _score(X, W):
@@ -85,6 +118,7 @@ def _with_offset(Z, o):
     return Z + o if len(o) else Z
 
 
+@_in_parts(_summed, 2, 3, 4)
 def sweep(X, link, r, s, o, W, order, grid, n_threads):
     """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
     X = _float64(X)
@@ -105,6 +139,7 @@ def sweeps(X, link, r, s, sides, W, order, grid, n_threads):
     return np.array(losses), np.array(errors), np.vstack(G), np.stack(H) if order == 2 else None
 
 
+@_in_parts(sum, 2, 3)
 def product(X, link, s, o, W, V, grid, n_threads):
     """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33)."""
     X = _float64(X)
@@ -131,6 +166,7 @@ def coordinate_descent(H, q, l1, w, tol, max_iter):
     return passes
 
 
+@_in_parts(lambda found: (np.vstack([Y for Y, _ in found]), all(finite for _, finite in found)))
 def outputs(X, link, W, grid, n_threads):
     """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
     Z = _score(_float64(X), W)
@@ -268,3 +304,8 @@ def quadratic(X, mean, A, c, grid, n_threads):
         for m, A_k, c_k in zip(mean, A, c, strict=True)
     ]
     return np.stack(Z, axis=1), bool(np.isfinite(Z).all())
+
+
+def expand(X, grid, n_threads):
+    """Features of rows, X Mapped: (10.3), (10.35)."""
+    return _float64(X)

@@ -46,4 +46,5 @@ rank_pairs = _module.rank_pairs
 rank_sweep = _module.rank_sweep
 class_moments = _module.class_moments
 quadratic = _module.quadratic
+expand = _module.expand
 openmp_threads = _module.openmp_threads

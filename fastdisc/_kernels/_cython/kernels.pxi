@@ -37,6 +37,7 @@ cdef enum Link:
 include "rows.pxi"
 include "links.pxi"
 include "squares.pxi"
+include "basis.pxi"
 include "online.pxi"
 include "rules.pxi"
 include "walk.pxi"

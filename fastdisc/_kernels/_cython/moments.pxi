@@ -202,7 +202,7 @@ def class_moments(X, r, s, shift, group, int kind, grid, int n_threads):
     job.groups = int(group.max()) + 1
     job.r, job.s, job.c, job.group, job.step = &r_[0], &s_[0], &shift_[0, 0], &group_[0], s_.shape[0] > 1
     itemsize = (8, 4, 1, 1, 2)[rows.kind]
-    job.direct = not rows.csr and (rows.col == itemsize or d == 1)
+    job.direct = not rows.csr and rows.table == NULL and (rows.col == itemsize or d == 1)
     job.whole = job.direct and kind == SCATTER and not job.step and itemsize == 1 and whole_lanes() > 1
     wide = max(4, whole_lanes() if job.whole else lanes[double]())
     job.D = (d + wide - 1) // wide * wide

@@ -1,5 +1,5 @@
 # Rows of X without Python, and the two layouts: dense (any strides, five element types) and CSR (32- and 64-bit indices).
-# A layout is `score` and `accumulate`.
+# A layout is `score` and `accumulate`. Mapped rows (basis.pxi) are dense once a block of them is expanded.
 
 cdef extern from "tiles.h" namespace "tiles" nogil:
     Py_ssize_t lanes[T]()
@@ -50,6 +50,13 @@ cdef struct Rows:
     Py_ssize_t row, col     # dense: bytes from a row, a column, to the next
     Kind kind
     bint csr, wide          # compressed rows; with 64-bit indices
+    const int64_t* table    # mapped: a line for each part of the basis, else NULL; d is then that of the features
+    const int64_t* ints
+    const double* reals
+    const int64_t* chosen   # mapped: the d features that are wanted, NULL for all
+    const double* mean      # mapped: what is taken off the features, and divided by, or NULL
+    const double* scale
+    Py_ssize_t parts, raw, step, features   # mapped: lines; columns of X, and bytes from one to the next; all features
 
 # How one call reads the rows: W and G are kept in the layout's own order, so that the inner loops run over memory in sequence.
 cdef struct Plan:
@@ -66,6 +73,8 @@ cdef Rows open_rows(object X):
     cdef Rows rows
     cdef cnp.ndarray values, indices, indptr
     memset(&rows, 0, sizeof(Rows))
+    if hasattr(X, "program"):
+        return open_mapped(X)
     rows.csr = isinstance(X, tuple)
     if rows.csr:
         values, indices, indptr, d = X
@@ -85,6 +94,22 @@ cdef Rows open_rows(object X):
     return rows
 
 
+cdef Rows open_mapped(object X):
+    cdef Rows rows = open_rows(X.raw)
+    cdef cnp.ndarray table = X.program.table, ints = X.program.ints, reals = X.program.reals, chosen, mean, scale
+    rows.table, rows.ints = <const int64_t*>cnp.PyArray_DATA(table), <const int64_t*>cnp.PyArray_DATA(ints)
+    rows.reals = <const double*>cnp.PyArray_DATA(reals)
+    if X.chosen is not None:
+        chosen = X.chosen
+        rows.chosen = <const int64_t*>cnp.PyArray_DATA(chosen)
+    if X.mean is not None:
+        mean, scale = X.mean, X.scale
+        rows.mean, rows.scale = <const double*>cnp.PyArray_DATA(mean), <const double*>cnp.PyArray_DATA(scale)
+    rows.parts, rows.raw, rows.step, rows.features = len(table), rows.d, rows.col, X.program.width
+    rows.d, rows.col = X.shape[1], 0   # no column of the features is in memory
+    return rows
+
+
 cdef Plan make_plan(object X, Py_ssize_t K, Py_ssize_t block, bint single):
     cdef Plan plan
     cdef Py_ssize_t L
@@ -92,7 +117,7 @@ cdef Plan make_plan(object X, Py_ssize_t K, Py_ssize_t block, bint single):
     plan.rows = open_rows(X)
     plan.K = K
     plan.block = block
-    plan.single = single and not plan.rows.csr and plan.rows.kind != F64
+    plan.single = single and not plan.rows.csr and plan.rows.kind != F64 and plan.rows.table == NULL
     L = lanes[float]() if plan.single else lanes[double]()
     cdef Py_ssize_t item = 4 if plan.single else 8
     plan.direct = (not plan.rows.csr and plan.rows.kind == (F32 if plan.single else F64) and plan.rows.col == item
@@ -129,7 +154,10 @@ cdef Py_ssize_t room(const Plan* plan) noexcept nogil:
 cdef void load(const Rows* rows, Py_ssize_t lo, Py_ssize_t m, real* out, Py_ssize_t ld) noexcept nogil:
     """Rows lo to lo + m as `real`, each padded with zeros to ld columns."""
     cdef const char* p = rows.data + lo * rows.row
-    if rows.kind == F64:
+    if rows.table != NULL:
+        if real is double:   # features are in float64, and so are products of them
+            load_mapped(rows, lo, m, out, ld)
+    elif rows.kind == F64:
         convert(<const double*>p, rows.row, rows.col, m, rows.d, out, ld)
     elif rows.kind == F32:
         convert(<const float*>p, rows.row, rows.col, m, rows.d, out, ld)

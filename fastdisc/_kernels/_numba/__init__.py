@@ -1,4 +1,4 @@
-"""The kernels just in time: the twin of `_cython`, and later what compiles a user's basis functions into the sweep."""
+"""The kernels just in time: the twin of `_cython`, and what compiles a user's basis functions into the sweep (custom.py)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import numba
 import numpy as np
 
-from .. import CSR, NO_OFFSET, Link, Moment
-from . import jitted, moments, rank
+from .. import CSR, NO_OFFSET, Link, Mapped, Moment
+from . import basis, jitted, moments, rank
 from . import online as steps
 from . import sweeps as many
 from . import walk as walks
 
-DRIVERS = jitted.DRIVERS | many.DRIVERS | rank.DRIVERS | moments.DRIVERS
+DRIVERS = jitted.DRIVERS | many.DRIVERS | rank.DRIVERS | moments.DRIVERS | basis.DRIVERS
 PROCESS = os.getpid()
 _one_at_a_time = threading.Lock()
 
@@ -58,6 +58,8 @@ def _features(X):
     """X as the jitted functions take it: a tuple for CSR; bool as the bytes that it is."""
     if isinstance(X, CSR):
         return X.data, X.indices, X.indptr
+    if isinstance(X, Mapped):
+        return _features(X.raw), basis.program_of(X)
     return X.view(np.uint8) if X.dtype == bool else X
 
 
@@ -233,3 +235,10 @@ def quadratic(X, mean, A, c, grid, n_threads):
     factors = A.reshape(len(A), -1, A.shape[-1])
     _run(moments.quadratic_driver, n_threads, chunks, _features(X), mean, factors, c, A.ndim == 2, grid.chunk, out, check)
     return out, not bool(np.isnan(check).any())
+
+
+def expand(X, grid, n_threads):
+    """Features of rows, X Mapped: (10.3), (10.35)."""
+    n, out = X.shape[0], np.empty(X.shape)
+    _run(basis.expand_driver, n_threads, -(-n // grid.chunk), _features(X), n, grid.block, grid.chunk, out)
+    return out

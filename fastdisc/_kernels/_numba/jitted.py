@@ -78,8 +78,8 @@ def log1p_single(f):
 
 
 # --- layouts ---------------------------------------------------------------------------------------------------------------
-# `fetch` turns rows lo to lo + m into what `score` and `accumulate` read: the rows themselves, a converted block, or for CSR
-# the three arrays, from which they pick the rows.
+# `fetch` turns rows lo to lo + m into what `score`, `accumulate` and `gram` read: the rows themselves, a converted block, or for
+# CSR the three arrays, from which they pick the rows. For mapped rows, a pair, it is in basis.py.
 
 
 def fetch(X, lo, m, buffer):
@@ -89,7 +89,7 @@ def fetch(X, lo, m, buffer):
 @overload(fetch)
 def _fetch(X, lo, m, buffer):
     if isinstance(X, types.BaseTuple):
-        return lambda X, lo, m, buffer: X
+        return (lambda X, lo, m, buffer: X) if len(X) == 3 else None
     if X.layout == "C" and X.dtype == buffer.dtype:
         return lambda X, lo, m, buffer: X[lo : lo + m]
     return convert
@@ -203,25 +203,25 @@ def accumulate_csr(x, lo, m, E, G):
                 G[k, indices[t]] += data[t] * E[k, i]
 
 
-def gram(X, lo, m, c, P, Q, H):
+def gram(x, lo, m, c, P, Q, H):
     """H += sum_i c_i [1 x_i][1 x_i]', on and above the diagonal   (seed E)"""
 
 
 @overload(gram, jit_options={"fastmath": SUMS})
-def _gram(X, lo, m, c, P, Q, H):
-    return gram_csr if isinstance(X, types.BaseTuple) else gram_dense
+def _gram(x, lo, m, c, P, Q, H):
+    return gram_csr if isinstance(x, types.BaseTuple) else gram_dense
 
 
-def gram_dense(X, lo, m, c, P, Q, H):
+def gram_dense(x, lo, m, c, P, Q, H):
     for i in range(m):
         P[0, i] = 1
-        for j in range(X.shape[1]):
-            P[j + 1, i] = X[lo + i, j]
+        for j in range(x.shape[1]):
+            P[j + 1, i] = x[i, j]
     weighted_gram(P, Q, c, m, H)
 
 
-def gram_csr(X, lo, m, c, P, Q, H):
-    data, indices, indptr = X
+def gram_csr(x, lo, m, c, P, Q, H):
+    data, indices, indptr = x
     for i in range(m):
         H[0, 0] += c[i]
         for t in range(indptr[lo + i], indptr[lo + i + 1]):
@@ -385,7 +385,7 @@ def sweep_chunk(X, link, r, s, o, W, w0, order, block, lo, hi, sums, G, H):
             for j in range(K):
                 for k in range(j, K):
                     curvature(link, j, k, Z, Y, weight, m, c)
-                    gram(X, lo, m, c, P, Q, H[pair])
+                    gram(x, lo, m, c, P, Q, H[pair])
                     pair += 1
         lo += m
 

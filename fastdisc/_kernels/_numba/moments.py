@@ -9,6 +9,7 @@ from numba.extending import overload
 
 from .. import Moment
 from .gram import weighted_gram
+from .online import pick
 from .options import SUMS as REORDER
 from .options import drivers, jit
 
@@ -89,16 +90,17 @@ def moments_chunk(X, r, s, shift, group, kind, block, lo, hi, n, M, S):
     """Sums of rows lo to hi: n (K), M (K, d), S, squares in S[0] or a matrix for each group."""
     groups, D = (len(S), S.shape[-1]) if kind >= SCATTER else (0, 0)
     P, Q = np.zeros((groups, D, block)), np.empty((D, block))
-    weight, filled = np.empty((groups, block)), np.zeros(groups, np.int64)
+    weight, filled, room = np.empty((groups, block)), np.zeros(groups, np.int64), np.empty((1, M.shape[1]))
     for i in range(lo, hi):
+        x, t = pick(X, i, room)
         k = r[i]
         step = s[i] if len(s) > 1 else s[0]
         n[k] += step
-        take(X, i, k, step, shift, kind, M, S)
+        take(x, t, k, step, shift, kind, M, S)
         if kind >= SCATTER:
             g = group[k]
             weight[g, filled[g]] = step
-            filled[g] += put(X, i, k, shift, kind, P[g], filled[g], S[g], step)
+            filled[g] += put(x, t, k, shift, kind, P[g], filled[g], S[g], step)
             if filled[g] == block:
                 flush(P[g], Q, weight[g], block, S[g])
                 filled[g] = 0
@@ -136,9 +138,9 @@ def row_csr(X, i, x):
 def quadratic_chunk(X, mean, A, c, diagonal, lo, hi, out):
     """z_k = c_k - |A_k (x - mean_k)|^2 / 2; NaN if a score is not finite, else 0."""
     K, d = mean.shape
-    x, u, check = np.empty(d), np.empty(d), 0.0
+    x, u, room, check = np.empty(d), np.empty(d), np.empty((1, d)), 0.0
     for i in range(lo, hi):
-        dense_row(X, i, x)
+        dense_row(*pick(X, i, room), x)
         for k in range(K):
             total = 0.0
             if diagonal:

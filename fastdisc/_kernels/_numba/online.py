@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import types
 from numba.extending import overload
 
 from .options import SUMS, jit
+
+
+def pick(X, t, room):
+    """A layout that `add_row` and `dot_row` read, and the row's number there: X and t, or room with the row expanded."""
+
+
+@overload(pick)
+def _pick(X, t, room):
+    mapped = isinstance(X, types.BaseTuple) and len(X) == 2
+    return None if mapped else lambda X, t, room: (X, t)
 
 
 def add_row(X, t, a, w):
@@ -56,13 +67,14 @@ def dot_row_csr(X, t, w):
 def rank_pairs_rows(X, pairs, s, w, eta, margin):
     step = 1 if len(s) > 1 else 0
     updates = 0
+    one, other = np.empty((1, len(w))), np.empty((1, len(w)))
     for t in range(len(pairs)):
-        u, v = pairs[t, 0], pairs[t, 1]
-        if (dot_row(X, v, w) - dot_row(X, u, w)) + margin > 0:
+        (xu, u), (xv, v) = pick(X, pairs[t, 0], one), pick(X, pairs[t, 1], other)
+        if (dot_row(xv, v, w) - dot_row(xu, u, w)) + margin > 0:
             a = eta * s[t * step]
             updates += a != 0
-            add_row(X, u, a, w)
-            add_row(X, v, -a, w)
+            add_row(xu, u, a, w)
+            add_row(xv, v, -a, w)
     return updates
 
 

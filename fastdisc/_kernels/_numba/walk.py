@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import overload
 
 from .. import SMALLEST, STEEPEST, Loss, Rate
-from .online import add_row, dot_row
+from .online import add_row, dot_row, pick
 from .options import jit
 
 PERCEPTRON, WINNER, HINGE, LOG = int(Loss.PERCEPTRON), int(Loss.WINNER), int(Loss.HINGE), int(Loss.LOG)
@@ -155,19 +155,20 @@ def learn(X, t, own, weight, z, a, W, U, Q, f, rule):
 def online_rows(X, r, s, W, U, Q, f, rule, order, run):
     """All rows, in the order of the runs; on return U has the sums of the weights."""
     K, step, updates = len(W), 1 if len(s) > 1 else 0, 0
-    z, a = np.empty(K), np.zeros(K)
+    z, a, room = np.empty(K), np.zeros(K), np.empty((1, W.shape[1] - 1))
     for k in range(len(U)):
         for j in range(U.shape[1]):
             U[k, j] = -U[k, j]
     for i in range(len(order)):
         for t in range(order[i] * run, min(len(r), (order[i] + 1) * run)):
+            x, i_x = pick(X, t, room)
             if len(Q) > 0:
-                pay(X, t, W, U, Q, f)  # the row reads weights that are up to date
+                pay(x, i_x, W, U, Q, f)  # the row reads weights that are up to date
             for k in range(K):
-                z[k] = f[SCALE] * dot_row(X, t, W[k, 1:]) + W[k, 0]
+                z[k] = f[SCALE] * dot_row(x, i_x, W[k, 1:]) + W[k, 0]
                 f[TOTAL] += z[k] * 0.0  # NaN if one is not finite
             if s[t * step] != 0:
-                updates += learn(X, t, r[t], s[t * step], z, a, W, U, Q, f, rule)
+                updates += learn(x, i_x, r[t], s[t * step], z, a, W, U, Q, f, rule)
     advance(f, f[TICK], rule[7], len(U) > 0)
     if len(Q) > 0:
         for j in range(1, W.shape[1]):

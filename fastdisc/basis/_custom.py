@@ -1,0 +1,164 @@
+"""A user's own function as a basis: compiled into the sweep, or called by it."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import warnings
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from .._base import choice, number
+from .._kernels.maps import Map, Part
+from ._base import Basis
+
+SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, *4 * [ctypes.c_ssize_t], ctypes.c_ssize_t)  # addresses as the numbers that they are
+
+
+class Call(NamedTuple):
+    """How a function is called: with one row or many, returning features or writing them to a second argument; and sizes."""
+
+    function: object
+    many: bool
+    writes: bool
+    d: int
+    width: int
+
+    def __call__(self, X):
+        """The features of rows X (n, d), by Python."""
+        if self.writes:
+            F = np.empty((len(X), self.width))
+            for x, out in [(X, F)] if self.many else zip(X, F, strict=True):
+                self.function(x, out)
+            return F
+        if self.many:
+            return _as_features(self.function(X), len(X))
+        return np.stack([np.asarray(self.function(x), dtype=np.float64).reshape(-1) for x in X])
+
+
+def _as_features(F, n):
+    F = np.asarray(F, dtype=np.float64)
+    F = F[:, None] if F.ndim == 1 else F
+    if F.ndim != 2 or len(F) != n:
+        raise ValueError(f"the function must return a row of features for each of {n} rows, it returned shape {F.shape}")
+    return F
+
+
+class Block:
+    """A function of a block of rows at an address, where kernels call it, and in Python."""
+
+    def __init__(self, call):
+        self.call = call
+        try:
+            from .._kernels._numba.custom import compile_block
+
+            self.compiled = compile_block(*call)
+            self.address = self.compiled.address
+        except Exception as reason:  # whatever stands in the way of the compiler: the function itself may be fine
+            self.compiled = SIGNATURE(self._by_python)  # takes Python's lock for each block
+            self.address = ctypes.cast(self.compiled, ctypes.c_void_p).value
+            name, text = getattr(call.function, "__name__", repr(call.function)), " ".join(str(reason).split())
+            warnings.warn(
+                f"Custom: Numba cannot compile {name}, so that Python runs it for each block of rows, on one thread at a time. "
+                f"The reason: {type(reason).__name__}: {text[:500]}",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def __call__(self, X):
+        return self.call(X)
+
+    def _by_python(self, x, m, d, out, ld):
+        try:
+            X = np.ctypeslib.as_array((ctypes.c_double * (m * d)).from_address(x)).reshape(m, d)
+            F = np.lib.stride_tricks.as_strided(
+                np.ctypeslib.as_array((ctypes.c_double * ((m - 1) * ld + self.call.width)).from_address(out)),
+                (m, self.call.width),
+                (8 * ld, 8),
+            )
+            F[:] = self.call(X.copy())
+        except BaseException:  # no way to raise it from here; the features become NaN, and the search for those raises it again
+            return 0
+        return 1
+
+
+@lru_cache(maxsize=64)
+def block_of(call):
+    """The same function is compiled once."""
+    return Block(call)
+
+
+class Custom(Basis):
+    """Any function as a basis: plain Python, compiled by Numba into the sweep (10.3).
+
+    Parameters
+    ----------
+    function : callable
+        One of
+
+        - f(x): a row (d,) to a number, a tuple or an array of features,
+        - f(x, out): the same, writing the features to `out`, which spares an array a row,
+        - with `vectorized`, f(X) or f(X, out) of some rows at a time, (n, d) to (n, D).
+
+        What Numba cannot compile is run by Python, a block of rows at a time, and a warning gives the reason.
+    n_features : int, optional
+        The number of features D; told from the first row where f returns them.
+    vectorized : bool, default=False
+
+    Attributes
+    ----------
+    n_features_out_ : int
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import math
+    >>> from fastdisc.basis import Custom
+    >>> def polar(x):
+    ...     return math.hypot(x[0], x[1]), math.atan2(x[1], x[0])
+    >>> Custom(polar).fit_transform([[3.0, 4.0], [0.0, 2.0]]).round(3)
+    array([[5.   , 0.927],
+           [2.   , 1.571]])
+    """
+
+    def __init__(self, function, *, n_features=None, vectorized=False):
+        self.function = function
+        self.n_features = n_features
+        self.vectorized = vectorized
+
+    def _learn(self, X, y):
+        if not callable(self.function):
+            raise ValueError(f"function must be callable, got {self.function!r}")
+        choice(self.vectorized, "vectorized", (True, False))
+        if self.n_features is not None:
+            number(self.n_features, "n_features", low=1, whole=True)
+        if self._writes():
+            if self.n_features is None:
+                raise ValueError("n_features must be given for a function that writes to its second argument")
+            self.n_features_out_ = int(self.n_features)
+            return
+        F = Call(self.function, self.vectorized, False, X.shape[1], 0)(X[:1].astype(np.float64))
+        if self.n_features is not None and F.shape[1] != self.n_features:
+            raise ValueError(f"the function returned {F.shape[1]} features for the first row, n_features is {self.n_features}")
+        self.n_features_out_ = F.shape[1]
+
+    def _writes(self):
+        plain = getattr(self.function, "py_func", self.function)  # what Numba has compiled already has one
+        try:
+            parameters = inspect.signature(plain).parameters.values()
+        except (TypeError, ValueError):  # built in
+            return False
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return len([p for p in parameters if p.kind in kinds and p.default is p.empty]) == 2
+
+    def _parts(self):
+        call = Call(self.function, bool(self.vectorized), self._writes(), self.n_features_in_, self.n_features_out_)
+        block = block_of(call)
+        return [Part(Map.CUSTOM, self.n_features_out_, function=block, address=block.address)]
+
+    def _names(self, names):
+        name = getattr(self.function, "__name__", "custom")
+        name = "custom" if name == "<lambda>" else name
+        return [name] if self.n_features_out_ == 1 else [f"{name}{k}" for k in range(self.n_features_out_)]
