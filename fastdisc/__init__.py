@@ -22,6 +22,7 @@ _LAZY = {
     "LogisticRegressionCV": "logistic_cv",
     "MultinomialNB": "bayes",
     "OnlineClassifier": "online",
+    "PairwiseRanker": "ranking",
     "Perceptron": "perceptron",
     "PoissonNB": "bayes",
     "QuadraticDiscriminantAnalysis": "gaussian",
@@ -29,7 +30,7 @@ _LAZY = {
     "SigmoidRegression": "regression",
     "cross_val_from_moments": "_folds",
 }
-_MODULES = ("exceptions", "special")
+_MODULES = ("exceptions", "metrics", "special")
 
 __all__ = [
     "Adaline",
@@ -44,6 +45,7 @@ __all__ = [
     "LogisticRegressionCV",
     "MultinomialNB",
     "OnlineClassifier",
+    "PairwiseRanker",
     "Perceptron",
     "PoissonNB",
     "QuadraticDiscriminantAnalysis",
@@ -53,6 +55,7 @@ __all__ = [
     "cross_val_from_moments",
     "exceptions",
     "get_config",
+    "metrics",
     "set_config",
     "show_config",
     "special",

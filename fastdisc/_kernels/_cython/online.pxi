@@ -23,26 +23,38 @@ cdef inline void add_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssi
         W[at(plan.rows.indices, plan.rows.wide, u) * plan.K + k] += a * value(plan.rows.data, plan.rows.kind == F32, u)
 
 
-def rank_pairs(X, pairs, s, w, double eta, double margin):
+cdef inline void ask_row(const Plan* plan, Py_ssize_t t) noexcept nogil:
+    """Call a dense row into cache: pairs jump about in X, and are known ahead."""
+    if plan.direct:
+        ask(<const double*>(plan.rows.data + t * plan.rows.row), plan.rows.d)
+
+
+def rank_pairs(X, pairs, s, w, double eta, rule):
     """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
     cdef Plan plan = make_plan(X, 1, 1, False)
     cdef const int64_t[:, ::1] pairs_ = pairs
     cdef const double[::1] s_ = s
-    cdef Py_ssize_t step = s_.shape[0] > 1, t, ld = 0, updates = 0
+    cdef Py_ssize_t step = s_.shape[0] > 1, t, ld = 0, updates = 0, count = pairs_.shape[0], ahead
+    cdef int loss = rule[0]
+    cdef double margin = rule[1], width = rule[2], a
+    cdef double[3] values
     laid = lay_out(&plan, np.concatenate([[0.0], w])[None, :])
     buffers = aligned(2, plan.ldw)
     cdef double[::1] weights = laid, row_u = buffers[0], row_v = buffers[1]
-    cdef double a
     cdef const double* xu
     cdef const double* xv
     cdef Py_ssize_t u, v
     with nogil:
-        for t in range(pairs_.shape[0]):
+        for t in range(count):
             u, v = pairs_[t, 0], pairs_[t, 1]
+            ahead = min(t + 6, count - 1)
+            ask_row(&plan, pairs_[ahead, 0])
+            ask_row(&plan, pairs_[ahead, 1])
             xu, xv = fetch(&plan, u, 1, &row_u[0], &ld), fetch(&plan, v, 1, &row_v[0], &ld)
-            if (dot_row(&plan, v, xv, 0, &weights[0]) - dot_row(&plan, u, xu, 0, &weights[0])) + margin > 0:
-                a = eta * s_[t * step]
-                updates += a != 0
+            one_pair(loss, (dot_row(&plan, v, xv, 0, &weights[0]) - dot_row(&plan, u, xu, 0, &weights[0])) + margin, width, &values[0])
+            a = eta * s_[t * step] * values[1]
+            if a != 0:
+                updates += 1
                 add_row(&plan, u, xu, 0, a, &weights[0])
                 add_row(&plan, v, xv, 0, -a, &weights[0])
     w[:] = pick_up(&plan, laid)[0]

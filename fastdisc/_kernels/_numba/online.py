@@ -6,6 +6,7 @@ from numba import types
 from numba.extending import overload
 
 from .options import SUMS, jit
+from .rank import pair_values
 
 
 def add_row(X, t, a, w):
@@ -53,14 +54,15 @@ def dot_row_csr(X, t, w):
 
 
 @jit()
-def rank_pairs_rows(X, pairs, s, w, eta, margin):
+def rank_pairs_rows(X, pairs, s, w, eta, rule):
+    loss, margin, width = rule
     step = 1 if len(s) > 1 else 0
     updates = 0
     for t in range(len(pairs)):
         u, v = pairs[t, 0], pairs[t, 1]
-        if (dot_row(X, v, w) - dot_row(X, u, w)) + margin > 0:
-            a = eta * s[t * step]
-            updates += a != 0
+        a = eta * s[t * step] * pair_values((dot_row(X, v, w) - dot_row(X, u, w)) + margin, loss, width)[1]
+        if a != 0:
+            updates += 1
             add_row(X, u, a, w)
             add_row(X, v, -a, w)
     return updates
