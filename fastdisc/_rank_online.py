@@ -43,7 +43,9 @@ class Stream:
         few = self.count <= self.most
         places = self.rng.permutation(self.count) if few else self.rng.integers(0, self.count, self.most)
         pairs, s = self.sweep.draw(places)
-        updates = self.sweep.kernels.rank_pairs(self.sweep.X, pairs, np.ascontiguousarray(s), w, share * self.eta, self.sweep.rule)
+        updates = self.sweep.kernels.rank_pairs(
+            self.sweep.X, pairs, np.ascontiguousarray(s), w, share * self.eta, self.sweep.rule
+        )
         if not np.isfinite(w).all():
             check_finite(self.sweep.X)
             raise ValueError(f"the weights ran away with steps of {self.eta:g}: take a smaller eta, or scale the columns")

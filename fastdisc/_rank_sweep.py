@@ -96,7 +96,7 @@ class Scores:
             g = self.kernels.combine(self.X, e, _grid(self.X, 1, 1, single=False), n)
         return np.concatenate([[0.0], g])[None, :]
 
-    def __call__(self, W, order=1) -> Sums:
+    def __call__(self, W, order=1):
         loss, active, e = self._link(self.scores(W))
         g = self._sum(e) if order and np.isfinite(loss) else np.full(W.shape, np.nan)
         if order and not (np.isfinite(loss) and np.isfinite(g).all()):
@@ -220,6 +220,8 @@ class RankSweep(Scores):
         z, starts, H = self._ordered(self.scores(W)), self.queries.starts, np.zeros((d, d))
         cuts = np.unique(np.searchsorted(starts, np.arange(0, self.rows, max(1, CELLS // d)), side="left"))
         for first, last in zip(cuts, [*cuts[1:], len(starts) - 1], strict=True):
+            if first == last:
+                continue
             lo, hi = starts[first], starts[last]
             X, queries = self._gathered(lo, hi), self._slice(first, last)
             with _config.threads(self.n_threads, (hi - lo) * d * d) as n:

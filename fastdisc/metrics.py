@@ -1,8 +1,8 @@
 """How good a ranking is: grouped by query, on all cores.
 
 Every metric takes the grades or utilities of the rows, the scores that order them, and `group`: the query of each row in any
-order, or the sizes of queries whose rows stand together. Arrays of shape (queries, rows), as scikit-learn's `ndcg_score` takes them,
-are a query a row. A query whose rows tell nothing (none is relevant, or all are equal) counts as `empty`, or not at all.
+order, or the sizes of queries whose rows stand together. Arrays of shape (queries, rows), as scikit-learn's `ndcg_score` takes
+them, are a query a row. A query whose rows tell nothing (none is relevant, or all are equal) counts as `empty`, or not at all.
 """
 
 from __future__ import annotations
@@ -74,7 +74,17 @@ def _mean(values, empty, query_weight):
 
 
 def ndcg_score(
-    y_true, y_score, *, group=None, k=None, gains="linear", ties="average", empty=0.0, query_weight=None, backend=None, n_threads=None
+    y_true,
+    y_score,
+    *,
+    group=None,
+    k=None,
+    gains="linear",
+    ties="average",
+    empty=0.0,
+    query_weight=None,
+    backend=None,
+    n_threads=None,
 ):
     """Normalised discounted cumulative gain: sum of gain / log2(1 + rank) over that of the best order, averaged over queries.
 
@@ -160,7 +170,7 @@ def mean_reciprocal_rank(
 def expected_reciprocal_rank(
     y_true, y_score, *, group=None, k=None, highest=None, empty=0.0, query_weight=None, backend=None, n_threads=None
 ):
-    """Mean over queries of the expected 1 / rank at which a reader stops, who does so at a row with probability (2^y - 1) / 2^highest.
+    """Mean over queries of the expected 1 / rank at which a reader stops, at each row with probability (2^y - 1) / 2^highest.
 
     Parameters
     ----------

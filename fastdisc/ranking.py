@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -112,9 +113,10 @@ class PairwiseRanker(BaseEstimator):
     1.0
     """
 
-    __metadata_request__fit = {"group": True}  # where metadata are routed, nobody has to ask
-    __metadata_request__partial_fit = {"group": True}
-    __metadata_request__score = {"group": True}
+    # where metadata are routed, nobody has to ask
+    __metadata_request__fit: ClassVar = {"group": True}
+    __metadata_request__partial_fit: ClassVar = {"group": True}
+    __metadata_request__score: ClassVar = {"group": True}
 
     def __init__(
         self,
@@ -323,9 +325,7 @@ class PairwiseRanker(BaseEstimator):
 
         exact = lambda W: problem.penalized(l2)(W, 0).loss  # noqa: E731
         certified = not l1 and np.isfinite(self.C)
-        return smoothed.solve(
-            objectives, exact, W, inner=inner, tol=tol, max_iter=limit, trace=trace, certified=certified
-        )
+        return smoothed.solve(objectives, exact, W, inner=inner, tol=tol, max_iter=limit, trace=trace, certified=certified)
 
     def _solve_ndcg(self, problem, W, l2, inner, tol, limit, trace):
         """Rounds of weights by the order so far, and of a solution with these; that of the best NDCG on the training rows."""

@@ -98,7 +98,7 @@ cdef double ties(const double* a, Py_ssize_t n) noexcept nogil:
 
 
 cdef double agreement(pair[double, double]* items, Py_ssize_t n, int measure, double* work) noexcept nogil:
-    """Kendall's tau-b, or the share of pairs in the right order: sorted by y and then by z, every inversion of z is a wrong pair."""
+    """Kendall's tau-b, or the share of pairs in the right order: sorted by y, then by z, every inversion of z is a wrong pair."""
     cdef Py_ssize_t i
     cdef double all = <double>n * (n - 1) / 2, run = 0, both = 0, apart, equal, wrong, tied
     cdef double* z = work
@@ -129,7 +129,7 @@ cdef double measure_query(int measure, const double* y, const double* z, Py_ssiz
             items[i].first, items[i].second = y[i], z[i]
         else:   # highest scores first, of equal ones the worse
             items[i].first, items[i].second = -z[i], y[i]
-    if measure >= KENDALL or measure == AVERAGE_PRECISION or n <= 2 * k:
+    if measure >= KENDALL or measure == AVERAGE_PRECISION or n - k <= k:
         sort(items, items + n)
     elif measure == NDCG:   # equal scores share what they get: the k-th score's block may reach beyond k
         nth_element(items, items + (k - 1), items + n)

@@ -91,7 +91,7 @@ def ties(a):
 
 @jit(sums=False)
 def agreement(y, z, metric):
-    """Kendall's tau-b, or the share of pairs in the right order: sorted by y and then by z, every inversion of z is a wrong pair."""
+    """Kendall's tau-b, or the share of pairs in the right order: sorted by y, then by z, every inversion of z is a wrong pair."""
     n = len(y)
     order = sort_by(y, z)
     y, z = y[order], z[order]
