@@ -51,7 +51,10 @@ def rank_pairs(X, pairs, s, w, double eta, rule):
             ask_row(&plan, pairs_[ahead, 0])
             ask_row(&plan, pairs_[ahead, 1])
             xu, xv = fetch(&plan, u, 1, &row_u[0], &ld), fetch(&plan, v, 1, &row_v[0], &ld)
-            one_pair(loss, (dot_row(&plan, v, xv, 0, &weights[0]) - dot_row(&plan, u, xu, 0, &weights[0])) + margin, width, &values[0])
+            a = (dot_row(&plan, v, xv, 0, &weights[0]) - dot_row(&plan, u, xu, 0, &weights[0])) + margin
+            if loss != PAIR_LOGISTIC and a <= 0:
+                continue
+            one_pair(loss, a, width, &values[0])
             a = eta * s_[t * step] * values[1]
             if a != 0:
                 updates += 1

@@ -10,7 +10,7 @@ cdef enum Pairwise:
 
 cdef enum:
     STRIP = 512      # partners that are worked on at a time: four buffers of them stay in L1
-    SMALL = 96       # rows of a query up to which its pairs are looked at one by one (60: 0.9, 200: 1.3 times the tree's time)
+    SMALL = 96       # rows of a query up to which its pairs are looked at one by one
     FAR = 690        # scores further apart than that: exp of their difference has no place in float64
 
 cdef struct Orders:
@@ -165,7 +165,8 @@ cdef void bend_pairs(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double
             v += m
 
 
-cdef void link_query(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, double* e, double* out, double* work) noexcept nogil:
+cdef void link_query(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, double* e, double* out, double* work,
+                     int threads) noexcept nogil:
     """One query's share of `rank_link`"""
     cdef Py_ssize_t i
     if not isfinite(spoiled(z + lo, hi - lo)):   # NaN has no place in an order: nothing is compared, and the sums show it
@@ -175,7 +176,7 @@ cdef void link_query(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double
     elif q.loss == PAIR_LOGISTIC or hi - lo <= SMALL:
         link_pairs(q, lo, hi, z, e, out, work)
     else:
-        link_tree(q, lo, hi, z, e, out, work)
+        link_tree(q, lo, hi, z, e, out, work, threads)
 
 
 def rank_link(z, queries, rule, grid, int n_threads):
@@ -189,10 +190,16 @@ def rank_link(z, queries, rule, grid, int n_threads):
     cdef double[::1] e = result
     cdef double[:, ::1] part = aligned(chunks, 2)
     cdef double[:, ::1] work = aligned(threads, tree_room(longest))
+    with nogil:
+        for c in range(chunks):   # queries that all threads work on, one after the other
+            for g in range(bounds[c], bounds[c + 1]):
+                if q.starts[g + 1] - q.starts[g] > LARGE:
+                    link_query(&q, q.starts[g], q.starts[g + 1], &z_[0], &e[0], &part[c, 0], &work[0, 0], n_threads)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             for g in range(bounds[c], bounds[c + 1]):
-                link_query(&q, q.starts[g], q.starts[g + 1], &z_[0], &e[0], &part[c, 0], &work[threadid(), 0])
+                if q.starts[g + 1] - q.starts[g] <= LARGE:
+                    link_query(&q, q.starts[g], q.starts[g + 1], &z_[0], &e[0], &part[c, 0], &work[threadid(), 0], 1)
     total = np.asarray(part).sum(axis=0)
     return total[0], total[1], result
 
@@ -202,19 +209,29 @@ def rank_bend(z, u, queries, rule, grid, int n_threads):
     cdef Orders q = open_orders(queries, rule)
     cdef const double[::1] z_ = z, u_ = u
     cdef const int64_t[::1] bounds = grid[1]
-    cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, g, longest = np.diff(queries[0]).max()
+    cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, g, longest = np.diff(queries[0]).max(), q_count = len(queries[0]) - 1
     cdef int threads = max(1, min(n_threads, chunks))
     result = np.empty(z.shape[0])
     cdef double[::1] out = result
     cdef double[:, ::1] work = aligned(threads, tree_room(longest))
+    with nogil:
+        for g in range(q_count):
+            if q.starts[g + 1] - q.starts[g] > LARGE:
+                bend_query(&q, q.starts[g], q.starts[g + 1], &z_[0], &u_[0], &out[0], &work[0, 0], n_threads)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             for g in range(bounds[c], bounds[c + 1]):
-                if q.loss == PAIR_LOGISTIC or q.starts[g + 1] - q.starts[g] <= SMALL:
-                    bend_pairs(&q, q.starts[g], q.starts[g + 1], &z_[0], &u_[0], &out[0], &work[threadid(), 0])
-                else:
-                    bend_tree(&q, q.starts[g], q.starts[g + 1], &z_[0], &u_[0], &out[0], &work[threadid(), 0])
+                if q.starts[g + 1] - q.starts[g] <= LARGE:
+                    bend_query(&q, q.starts[g], q.starts[g + 1], &z_[0], &u_[0], &out[0], &work[threadid(), 0], 1)
     return result
+
+
+cdef void bend_query(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, const double* u, double* out, double* work,
+                     int threads) noexcept nogil:
+    if q.loss == PAIR_LOGISTIC or hi - lo <= SMALL:
+        bend_pairs(q, lo, hi, z, u, out, work)
+    else:
+        bend_tree(q, lo, hi, z, u, out, work, threads)
 
 
 cdef void laplace(const Orders* q, Py_ssize_t u, Py_ssize_t v, Py_ssize_t last, Py_ssize_t lo, double sign, const double* z, const double* P,
