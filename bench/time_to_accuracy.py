@@ -19,6 +19,7 @@ from closed_form import PROBLEMS as CLOSED_FORM
 from fits import covtype_newton, covtype_raw, covtype_standardised, fashion, fit, l1_path, search
 from online import log_loss, perceptron, sigmoid_regression, threads
 from problems import a9a, dense, fashion_mnist, higgs, made, newsgroups
+from ranking import PROBLEMS as RANKING
 from sizes import growth, predictions
 from table import fits, quantity
 
@@ -46,7 +47,7 @@ PROBLEMS = {
     "Perceptron epoch 1M x 28, two threads": threads,
     "OnlineClassifier log loss 1M x 28, 5 epochs": log_loss(partial(dense, 1_000_000, 28), 5),
     "SigmoidRegression 1M x 28": partial(sigmoid_regression, partial(made, 1_000_000, 28)),
-} | CLOSED_FORM
+} | (CLOSED_FORM | RANKING)
 SLOW = {"covtype standardised, to the objective of newton-cholesky"}  # a rival that takes minutes
 
 

@@ -7,6 +7,7 @@ from conftest import make_features, make_queries
 from scipy.stats import kendalltau
 from sklearn.metrics import ndcg_score
 
+from fastdisc import _kernels
 from fastdisc._kernels import Metric, PairLoss, PairRule, grid, group_grid
 
 ALL = 10**9
@@ -182,3 +183,32 @@ def test_worst_order_of_equal_scores(backend):
     y, z, starts = np.array([1.0, 0.0, 0.0]), np.zeros(3), np.array([0, 3])
     assert backend.group_metric(Metric.NDCG_WORST, y, z, starts, ALL, group_grid(starts), 1)[0] == pytest.approx(0.5)
     assert backend.group_metric(Metric.NDCG_WORST, y, z, starts, 2, group_grid(starts), 1)[0] == 0
+
+
+@pytest.mark.parametrize("grades", [None, 3, 500])
+def test_queries_so_large_that_all_threads_work_on_them(rng, grades):
+    """Some rows by the definition, and the loss by its derivative along a direction."""
+    kernels, n = _kernels.load("cython"), 24_000
+    queries, y = make_queries(rng, n, 0, grades, equal=grades == 3)
+    z, u, rule, g = (
+        rng.standard_normal(n),
+        rng.standard_normal(n),
+        PairRule(PairLoss.SQUARED_HINGE, 1.0),
+        group_grid(queries.starts),
+    )
+    found = [kernels.rank_link(z, queries, rule, g, threads) for threads in (1, 2, 5)]
+    assert all(np.array_equal(found[0][i], other[i]) for other in found[1:] for i in range(3))
+    bent = kernels.rank_bend(z, u, queries, rule, g, 2)
+    s = np.broadcast_to(queries.s, n)
+    for i in [0, 1, *rng.integers(1, n, 20), n - 1]:
+        e, b = 0.0, 0.0
+        for sign, pairs in ((1, y > y[i]), (-1, y < y[i])):
+            pairs &= np.arange(n) >= (1 if i else 0)  # the first query has one row
+            a = 1.0 + sign * (z[i] - z)
+            near = pairs & (a > 0)
+            e += sign * (2 * s[i] * s * a)[near].sum()
+            b += (2 * s[i] * s * (u[i] - u))[near].sum()
+        assert_close(found[0][2][i], e if i else 0.0, 1e-9)
+        assert_close(bent[i], b if i else 0.0, 1e-7)
+    loss = lambda t: kernels.rank_link(z + t * u, queries, rule, g, 2)[0]  # noqa: E731
+    np.testing.assert_allclose((loss(1e-5) - loss(-1e-5)) / 2e-5, found[0][2] @ u, rtol=1e-5)
