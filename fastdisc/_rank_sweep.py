@@ -115,6 +115,10 @@ class Scores:
         """The Hessian at W times V, (1, d+1)."""
         return self._sum(self._bend(self.scores(W), self._score(V)))
 
+    def exact(self):
+        """Whether the Hessian is that of all pairs."""
+        return self.count() * self.X.shape[1] <= PAIRS
+
     def sharpen(self):
         """Products are float64 always."""
         return False
@@ -122,8 +126,9 @@ class Scores:
     def factors(self, W):
         """1 and the Hessian, (d+1, d+1): what `metric.kronecker` multiplies."""
         M = self._framed(W)
-        M[0, 0] = np.trace(M) / max(1, len(M) - 1)
-        return np.ones((1, 1)), M
+        size = np.trace(M) / (len(M) - 1)
+        M[0, 0] = size or 1.0
+        return np.ones((1, 1)), M if size > 0 else np.eye(len(M))  # no pair bends here
 
     def fractions(self):
         return np.ones(1)

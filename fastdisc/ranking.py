@@ -291,7 +291,10 @@ class PairwiseRanker(BaseEstimator):
         name = choose(W.shape, sweep.sparse, l1) if self.solver == "auto" else self.solver
         if l1 and name != "proximal":
             raise ValueError(f"solver {name!r} has no L1 penalty: take solver='auto' or 'proximal'")
+        if self.loss == "margin" and name == "newton" and not sweep.exact():
+            name = "newton-cg"
         solve, limit = SOLVERS[name]
+        solve = smoothed.newton if self.loss == "margin" and name == "newton" else solve
         limit = limit if self.max_iter is None else self.max_iter
         tol = self.tol if self.tol is not None else 1e-3 if self.loss == "margin" else 1e-6
         inner = partial(solve, l1=problem.l1(l1)) if name == "proximal" else solve

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from . import Result
+import numpy as np
 
+from . import Result, metric, norm, result, start_norm
+from .lbfgs import search
+
+WIDEST = 2.0  # at zero weights all pairs are within the rounded corner, and bend
 NARROWER = 0.25  # each width of the corner is this share of the last
 
 
@@ -18,7 +22,7 @@ def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True):
     The result's gradient_norm is that relative gap. Without an L2 penalty nothing bounds the second part (`certified` is False):
     then the inner solver's own tolerance, tol, is what holds.
     """
-    width, inner_tol, n_iter = 0.25, 1e-3, 0
+    width, inner_tol, n_iter = WIDEST, 1e-2, 0
     while True:
         objective = objectives(width)
         found = inner(objective, W, tol=inner_tol, max_iter=max(1, max_iter - n_iter), trace=trace)  # 1
@@ -35,3 +39,19 @@ def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True):
             width *= NARROWER
         if rest > tol / 2 * value or not certified:
             inner_tol = max(inner_tol / 10, 1e-14 if certified else tol)
+
+
+def newton(objective, W, *, tol, max_iter, trace):
+    """Newton with the Hessian of all rows at every step: few pairs bend, others at each step, and a sample would miss them."""
+    start = start_norm(objective, W)
+    sums, n_iter = objective(W, 2), 0
+    stop = trace.add("newton", sums, W)
+    while norm(sums.g) > tol * start and not stop and n_iter < max_iter:
+        p = -metric.full(sums.H, W.shape, False)(sums.g)
+        found = search(objective, W, p, sums, float(np.vdot(sums.g, p)))
+        if found is None:
+            break
+        W, n_iter = W + found[0] * p, n_iter + 1
+        sums = objective(W, 2)
+        stop = trace.add("newton", sums, W)
+    return result(W, norm(sums.g), start, tol, n_iter, trace)

@@ -5,7 +5,7 @@
 # The first walk goes up and down on two threads; then each range of the first level is a task of its own.
 
 cdef enum:
-    WAYS = 16
+    WAYS = 32
     LEAF = 48        # rows of a list up to which pairs are looked at one by one
     DIGITS = 11      # bits that the sort takes at a time
     LARGE = 20000    # rows of a query from which all threads work on it
@@ -23,7 +23,7 @@ cdef struct Tree:
     const double* x          # what is summed over pairs, p (x_v - x_u + shift); NULL for the scores themselves
     bint plain               # nothing is: p alone
     double shift, margin, scale, origin
-    double* z                # scores, by place
+    const double* z          # scores, by place
     double* out              # scale times the sums by v less those by u, by place
     Item* first              # sorted by score
     Item* items              # the lists of the level at hand
@@ -48,21 +48,16 @@ cdef Tree plant(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, 
     tree.q, tree.lo, tree.n, tree.out = q, lo, n, out + lo
     tree.masks = work
     tree.totals = tree.masks + 2 * WAYS * WAYS
-    tree.z = tree.totals + 4 * WAYS
-    tree.down = tree.z + n
+    tree.z, tree.origin = z + lo, z[lo + n // 2]   # any score among the others will do
+    tree.down = tree.totals + 4 * WAYS
     tree.more = tree.down + n
     tree.first = <Item*>(tree.more + n)
-    tree.items = tree.first + n
-    tree.other = tree.items + n
-    tree.range = <uint8_t*>(tree.other + n)
+    tree.other = tree.first + n
+    tree.range = <uint8_t*>(tree.first + 3 * n)
     for c in range(WAYS):
         for j in range(WAYS):
             tree.masks[c * WAYS + j] = 1 if j > c else 0
             tree.masks[(WAYS + c) * WAYS + j] = 1 if j < c else 0
-    memcpy(tree.z, z + lo, n * sizeof(double))
-    nth_element(tree.z, tree.z + n // 2, tree.z + n)
-    tree.origin = tree.z[n // 2]
-    memcpy(tree.z, z + lo, n * sizeof(double))
     sort_scores(&tree, threads)
     return tree
 
@@ -70,7 +65,7 @@ cdef Tree plant(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, 
 cdef void sort_keys(Key* keys, Key* other, const double* z, double origin, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     """Places a to b by score: by the first 33 bits, DIGITS at a time, and the few that are equal in those by comparison
 
-    Bits of the distance from the median: an offset would leave few that differ.
+    Bits of the distance from one of the scores: an offset would leave few that differ.
     """
     cdef int64_t[1 << DIGITS] counts
     cdef Py_ssize_t i, j, digit, shift
@@ -130,8 +125,8 @@ cdef inline void take_item(Tree* tree, Py_ssize_t t, Py_ssize_t place) noexcept 
 
 
 cdef void sort_scores(Tree* tree, int threads) noexcept nogil:
-    cdef Key* keys = <Key*>tree.items
-    cdef Key* other = <Key*>tree.other
+    cdef Key* keys = <Key*>tree.first
+    cdef Key* other = <Key*>tree.other   # where they end up, out of the way of the rows
     cdef Py_ssize_t n = tree.n, h
     for h in prange(2, num_threads=threads, schedule="static", chunksize=1):
         sort_keys(keys, other, tree.z, tree.origin, h * (n // 2), n if h else n // 2)
@@ -275,16 +270,22 @@ cdef void first_walk(const Tree* tree, Py_ssize_t way) noexcept nogil:
         walk_up(tree, tree.items, 0, tree.n, tree.totals + 2 * WAYS)
 
 
-cdef void sum_pairs(Tree* tree, const double* x, bint plain, double shift, double margin, double scale, int threads,
+cdef void sum_pairs(Tree* tree, const double* x, bint plain, double shift, double margin, double scale, bint keep, int threads,
                     double* out, double* totals) noexcept nogil:
-    """out = scale times the sums over active pairs of p (x_v - x_u + shift); totals: weight of the pairs, the sum itself"""
+    """out = scale times the sums over active pairs of p (x_v - x_u + shift); totals: weight of the pairs, the sum itself
+
+    With `keep` the rows sorted by score are there for another call.
+    """
     cdef int64_t[WAYS] ends
     cdef int64_t[2 * WAYS] places   # where the two halves of the list begin in each range
     cdef Py_ssize_t k, i, way, count, n = tree.n
     tree.x, tree.plain, tree.shift, tree.margin, tree.scale, tree.out = x, plain, shift, margin, scale, out
     memset(tree.totals, 0, 4 * WAYS * sizeof(double))
     totals[0] = totals[1] = 0
-    memcpy(tree.items, tree.first, n * sizeof(Item))
+    tree.items = tree.first
+    if keep:
+        tree.items = tree.first + 2 * n
+        memcpy(tree.items, tree.first, n * sizeof(Item))
     if tree.q.below[tree.lo] - tree.lo >= n:
         memset(out, 0, n * sizeof(double))
         return
@@ -318,15 +319,15 @@ cdef void link_tree(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double*
     cdef double[2] totals
     cdef Py_ssize_t i
     if q.loss == PAIR_HINGE:
-        sum_pairs(&tree, NULL, True, 1, q.margin, 1, threads, e + lo, totals)
+        sum_pairs(&tree, NULL, True, 1, q.margin, 1, False, threads, e + lo, totals)
         loss = q.margin * totals[1]
     elif q.loss == PAIR_SQUARED:
-        sum_pairs(&tree, NULL, False, q.margin, q.margin, 2, threads, e + lo, totals)
+        sum_pairs(&tree, NULL, False, q.margin, q.margin, 2, False, threads, e + lo, totals)
         loss = q.margin * totals[1] / 2
     else:
-        sum_pairs(&tree, NULL, False, low, low, -1 / q.width, threads, tree.more, totals)
+        sum_pairs(&tree, NULL, False, low, low, -1 / q.width, True, threads, tree.more, totals)
         loss = low * totals[1] / 2
-        sum_pairs(&tree, NULL, False, q.margin, q.margin, 1 / q.width, threads, e + lo, totals)
+        sum_pairs(&tree, NULL, False, q.margin, q.margin, 1 / q.width, False, threads, e + lo, totals)
         loss += q.margin * totals[1] / 2
         for i in range(tree.n):
             e[lo + i] += tree.more[i]
@@ -342,8 +343,9 @@ cdef void bend_tree(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double*
     cdef Tree tree = plant(q, lo, hi, z, out, work, threads)
     cdef double[2] totals
     cdef Py_ssize_t i
-    sum_pairs(&tree, x + lo, False, 0, q.margin, 1 / q.width if q.loss == PAIR_HUBER else 2, threads, out + lo, totals)
-    if q.loss == PAIR_HUBER:
-        sum_pairs(&tree, x + lo, False, 0, q.margin - q.width, -1 / q.width, threads, tree.more, totals)
+    cdef bint huber = q.loss == PAIR_HUBER
+    sum_pairs(&tree, x + lo, False, 0, q.margin, 1 / q.width if huber else 2, huber, threads, out + lo, totals)
+    if huber:
+        sum_pairs(&tree, x + lo, False, 0, q.margin - q.width, -1 / q.width, False, threads, tree.more, totals)
         for i in range(tree.n):
             out[lo + i] += tree.more[i]
