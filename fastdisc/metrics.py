@@ -22,7 +22,6 @@ __all__ = [
     "mean_reciprocal_rank",
     "ndcg_score",
     "pairwise_accuracy",
-    "per_query",
     "ranks",
     "top_k",
 ]
@@ -41,7 +40,7 @@ def _arrays(y_true, y_score, group):
     return y, z, group
 
 
-def per_query(metric, y, z, group, k=None, backend=None, n_threads=None):
+def _per_query(metric, y, z, group, k=None, backend=None, n_threads=None):
     """The values of one of the kernels' metrics, (Q,): NaN where a query tells nothing, or has no rows."""
     codes, count = _validate_rank.queries(group, len(y))
     k = _validate_rank.depth(k)
@@ -118,7 +117,7 @@ def ndcg_score(
         raise ValueError(f"ties must be one of 'average', 'worst', got {ties!r}")
     metric = Metric.NDCG if ties == "average" else Metric.NDCG_WORST
     gain = _validate_rank.gains(y, gains, "y_true") if len(y) else y
-    return _mean(per_query(metric, gain, z, group, k, backend, n_threads), empty, query_weight)
+    return _mean(_per_query(metric, gain, z, group, k, backend, n_threads), empty, query_weight)
 
 
 def mean_average_precision(
@@ -140,7 +139,7 @@ def mean_average_precision(
     0.8333
     """
     y, z, group = _arrays(y_true, y_score, group)
-    values = per_query(Metric.AVERAGE_PRECISION, (y > relevant).astype(float), z, group, k, backend, n_threads)
+    values = _per_query(Metric.AVERAGE_PRECISION, (y > relevant).astype(float), z, group, k, backend, n_threads)
     return _mean(values, empty, query_weight)
 
 
@@ -163,7 +162,7 @@ def mean_reciprocal_rank(
     0.5
     """
     y, z, group = _arrays(y_true, y_score, group)
-    values = per_query(Metric.RECIPROCAL_RANK, (y > relevant).astype(float), z, group, k, backend, n_threads)
+    values = _per_query(Metric.RECIPROCAL_RANK, (y > relevant).astype(float), z, group, k, backend, n_threads)
     return _mean(values, empty, query_weight)
 
 
@@ -190,7 +189,7 @@ def expected_reciprocal_rank(
     top = (y.max() if len(y) else 0.0) if highest is None else highest
     if len(y) and top < y.max():
         raise ValueError(f"highest must be at least the highest grade of y_true, {y.max():g}, got {highest!r}")
-    values = per_query(Metric.EXPECTED_RECIPROCAL_RANK, gain / 2.0**top, z, group, k, backend, n_threads)
+    values = _per_query(Metric.EXPECTED_RECIPROCAL_RANK, gain / 2.0**top, z, group, k, backend, n_threads)
     return _mean(values, empty, query_weight)
 
 
@@ -209,7 +208,7 @@ def kendall_tau(y_true, y_score, *, group=None, empty=0.0, query_weight=None, ba
     0.6667
     """
     y, z, group = _arrays(y_true, y_score, group)
-    return _mean(per_query(Metric.KENDALL, y, z, group, None, backend, n_threads), empty, query_weight)
+    return _mean(_per_query(Metric.KENDALL, y, z, group, None, backend, n_threads), empty, query_weight)
 
 
 def pairwise_accuracy(y_true, y_score, *, group=None, empty=0.0, query_weight=None, backend=None, n_threads=None):
@@ -227,7 +226,7 @@ def pairwise_accuracy(y_true, y_score, *, group=None, empty=0.0, query_weight=No
     0.5
     """
     y, z, group = _arrays(y_true, y_score, group)
-    return _mean(per_query(Metric.PAIRS, y, z, group, None, backend, n_threads), empty, query_weight)
+    return _mean(_per_query(Metric.PAIRS, y, z, group, None, backend, n_threads), empty, query_weight)
 
 
 def make_group_scorer(metric=ndcg_score, **options):

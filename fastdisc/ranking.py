@@ -176,7 +176,8 @@ class PairwiseRanker(BaseEstimator):
         y : array of shape (N,)
             Grades or real utilities: within a query, the higher the better.
         group : array of shape (N,) or (Q,), optional
-            The query of each row, in any order; or the sizes of queries whose rows stand together. None: one query.
+            The query of each row, in any order; or the sizes of queries whose rows stand together. None: one query. With a
+            value for each row, these are names of queries.
         sample_weight : array of shape (N,), optional
             A pair weighs the product of its rows' weights.
         query_weight : array of shape (Q,), optional
