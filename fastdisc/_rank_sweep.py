@@ -320,15 +320,19 @@ class RankSweep(Scores):
 
 
 def thin(cells, m, rng):
-    """About m rows, no more than so many of each cell: their places, and by how much each stands for others of its cell."""
-    _, cell, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    """About m rows, no more than so many of each cell: their places, and by how much each stands for others of its cell.
+
+    Rows of a cell stand together; of those that are cut down, one row is drawn from each of some equally long runs.
+    """
+    edges = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1], [True]]))
+    counts = np.diff(edges)
     levels = np.sort(counts)
     room = np.cumsum(levels) + levels * np.arange(len(levels) - 1, -1, -1)  # rows left when cells are cut to each level
     cap = int(levels[np.searchsorted(room, m, side="right") - 1]) if room[0] <= m else 1
-    cap = max(1, cap, m // max(1, len(counts)))
-    order = np.lexsort((rng.random(len(cell)), cell))
-    keep = np.sort(order[runs(counts) < cap])
-    return keep, (counts / np.minimum(counts, cap))[cell[keep]]
+    takes = np.minimum(counts, max(1, cap, m // len(counts)))
+    width = np.repeat(counts / takes, takes)
+    keep = np.repeat(edges[:-1], takes) + ((runs(takes) + rng.random(len(width))) * width).astype(np.int64)
+    return np.minimum(keep, np.repeat(edges[1:], takes) - 1), width
 
 
 class PairSweep(Scores):

@@ -51,7 +51,7 @@ cdef inline void add_gap(const double* xu, const double* xv, double a, Py_ssize_
 
 cdef Py_ssize_t rank_rows(const Plan* plan, const int64_t* pairs, Py_ssize_t count, const double* s, Py_ssize_t step, double eta, int loss,
                           double margin, double width, double* w) noexcept nogil:
-    """`rank_pairs` on rows that are read where they are: 1.9 times as fast as one row after the other"""
+    """`rank_pairs` on rows that are read where they are"""
     cdef double[3] values
     cdef double a
     cdef Py_ssize_t t, ahead, updates = 0
