@@ -11,7 +11,21 @@ from measure import best_of, reader
 from problems import dense, groups, images
 
 from fastdisc import _config, _kernels
-from fastdisc._kernels import NO_OFFSET, Link, Loss, Moment, Rule, Walk, grid, group_grid, moments_grid
+from fastdisc._kernels import (
+    NO_OFFSET,
+    Link,
+    Loss,
+    Metric,
+    Moment,
+    PairLoss,
+    PairRule,
+    Rule,
+    Walk,
+    grid,
+    group_grid,
+    moments_grid,
+)
+from fastdisc._rank_sweep import RankSweep
 from fastdisc.basis import Quadratic, RadialGaussian
 
 BACKENDS = ("cython", "numba", "numpy")
@@ -90,12 +104,22 @@ def online(n, d, K, noise, rule):
     return make
 
 
-def rank_sweep():
+def rank_link(rule, n=145_000, count=150):
     def make():
-        X, r, starts = groups()
-        w, g = weights(1, X.shape[1])[0, 1:].copy(), group_grid(starts, X.shape[1])
-        call = lambda k: k.rank_sweep(X, r, ONE, starts, w, 1.0, g, THREADS)  # noqa: E731
+        X, r, starts = groups(n, count)
+        sweep = RankSweep(X[:, :1], np.repeat(np.arange(len(starts) - 1), np.diff(starts)), r, ONE, rule)
+        z = np.ascontiguousarray(X[sweep.places] @ weights(1, X.shape[1])[0, 1:])
+        call = lambda k: k.rank_link(z, sweep.queries, rule, sweep.grid, THREADS)  # noqa: E731
         return X, THREADS, dict.fromkeys(BACKENDS, call)
+
+    return make
+
+
+def combine(n=145_000, d=74):
+    def make():
+        X, _, _ = groups(n, 150, d)
+        e = np.random.default_rng(1).standard_normal(n)
+        return X, THREADS, dict.fromkeys(BACKENDS, lambda k: k.combine(X, e, grid(X.shape, 8), THREADS))
 
     return make
 
@@ -103,11 +127,23 @@ def rank_sweep():
 def rank_pairs(d=46, count=500_000):
     def make():
         X, _ = dense(50_000, d)
-        pairs = np.random.default_rng(2).integers(0, len(X), (count, 2))
+        pairs, rule = np.random.default_rng(2).integers(0, len(X), (count, 2)), PairRule(PairLoss.HINGE, 1.0)
         slow = 10_000
-        calls = {name: lambda k: k.rank_pairs(X, pairs, ONE, np.zeros(d), 0.01, 1.0) for name in ("cython", "numba")}
-        calls["numpy"] = lambda k: k.rank_pairs(X, pairs[:slow], ONE, np.zeros(d), 0.01, 1.0)
+        calls = {name: lambda k: k.rank_pairs(X, pairs, ONE, np.zeros(d), 0.01, rule) for name in ("cython", "numba")}
+        calls["numpy"] = lambda k: k.rank_pairs(X, pairs[:slow], ONE, np.zeros(d), 0.01, rule)
         return X, 1, calls, count / slow
+
+    return make
+
+
+def group_metric(n=1_000_000, count=10_000):
+    def make():
+        rng = np.random.default_rng(3)
+        y, z = rng.integers(0, 5, n).astype(float), rng.standard_normal((n, 1))
+        starts = np.unique(np.concatenate([[0, n], rng.integers(1, n, count - 1)])).astype(np.int64)
+        g = group_grid(starts)
+        call = lambda k: k.group_metric(int(Metric.NDCG), y, z[:, 0], starts, 10, g, THREADS)  # noqa: E731
+        return z, THREADS, dict.fromkeys(BACKENDS, call)
 
     return make
 
@@ -136,8 +172,11 @@ PROBLEMS = {
     "perceptron epoch K=10 200k x 28": online(200_000, 28, 10, 0.1, Rule(Loss.WINNER)),
     "log loss epoch 1M x 28": online(1_000_000, 28, 2, 1.0, Rule(Loss.LOG, eta=0.01, alpha=1e-4)),
     "sigmoid squared error gradient 1M x 28 float64": sweep(1_000_000, 28, "float64", 1, link=Link.SIGMOID),
-    "ranking subgradient 145k x 74, 150 groups": rank_sweep(),
+    "ranking, squared hinge of 145k scores, 150 queries": rank_link(PairRule(PairLoss.SQUARED_HINGE, 1.0)),
+    "ranking, logistic pairs of 145k scores, 150 queries": rank_link(PairRule(PairLoss.LOGISTIC)),
+    "ranking, rows times errors 145k x 74": combine(),
     "ranking updates 500k pairs, d=46": rank_pairs(),
+    "NDCG@10 of 1M rows, 10k queries": group_metric(),
 }
 
 
@@ -160,14 +199,14 @@ def test_kernel(benchmark, problem, backend):
     if backend != "numpy":
         call()
     first = time.perf_counter() - begin
-    rounds = 1 if backend == "numpy" and "ranking sub" in name else 3 if backend == "numpy" else 9
+    rounds = 1 if backend == "numpy" and "of 145k scores" in name else 3 if backend == "numpy" else 9
     benchmark.pedantic(call, rounds=rounds, iterations=1)
     read = reader(X, threads)
     kernel_time, read_time = best_of([call, read], rounds)
     kernel_time *= scale if backend == "numpy" else 1
     if name not in _numpy_time:
         reference = _kernels.load("numpy")
-        _numpy_time[name] = scale * best_of([lambda: calls["numpy"](reference)], 1 if "ranking sub" in name else 3)[0]
+        _numpy_time[name] = scale * best_of([lambda: calls["numpy"](reference)], 1 if "of 145k scores" in name else 3)[0]
     benchmark.extra_info.update(
         problem=name,
         backend=backend,

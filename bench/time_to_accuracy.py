@@ -21,6 +21,7 @@ from combine import PROBLEMS as COMBINED
 from fits import covtype_newton, covtype_raw, covtype_standardised, fashion, fit, l1_path, search
 from online import log_loss, perceptron, sigmoid_regression, threads
 from problems import a9a, dense, fashion_mnist, higgs, made, newsgroups
+from ranking import PROBLEMS as RANKING
 from sizes import growth, predictions
 from table import fits, quantity
 
@@ -53,6 +54,7 @@ PROBLEMS = (
     | CLOSED_FORM
     | COMBINED
     | BASIS
+    | RANKING
 )
 SLOW = {"covtype standardised, to the objective of newton-cholesky"}  # a rival that takes minutes
 

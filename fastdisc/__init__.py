@@ -24,6 +24,7 @@ _LAZY = {
     "OneVsRestClassifier": "multiclass",
     "OnlineClassifier": "online",
     "PairwiseClassifier": "multiclass",
+    "PairwiseRanker": "ranking",
     "Perceptron": "perceptron",
     "PoissonNB": "bayes",
     "QuadraticDiscriminantAnalysis": "gaussian",
@@ -32,7 +33,7 @@ _LAZY = {
     "SigmoidRegression": "regression",
     "cross_val_from_moments": "_folds",
 }
-_MODULES = ("basis", "exceptions", "geometry", "plot", "special")
+_MODULES = ("basis", "exceptions", "geometry", "metrics", "plot", "special")
 
 __all__ = [
     "Adaline",
@@ -49,6 +50,7 @@ __all__ = [
     "OneVsRestClassifier",
     "OnlineClassifier",
     "PairwiseClassifier",
+    "PairwiseRanker",
     "Perceptron",
     "PoissonNB",
     "QuadraticDiscriminantAnalysis",
@@ -61,6 +63,7 @@ __all__ = [
     "exceptions",
     "geometry",
     "get_config",
+    "metrics",
     "plot",
     "set_config",
     "show_config",

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from fastdisc import _kernels
-from fastdisc._kernels import CSR, Link
+from fastdisc._kernels import CSR, Link, Queries
 
 FAST = ("cython", "numba")
 DTYPES = ("float64", "float32", "uint8", "int8", "int16", "bool")
@@ -49,10 +49,17 @@ def make_problem(rng, n, d, K, dtype="float64", layout="C"):
     return X, Link.LOGISTIC if K == 2 else Link.SOFTMAX, r, s, W
 
 
-def make_groups(rng, n, count):
-    """Starts of about `count` groups, one of them with a single row."""
-    cuts = rng.integers(1, n, count) if n > 1 else []
-    return np.unique(np.concatenate([[0, min(1, n), n], cuts])).astype(np.int64)
+def make_queries(rng, n, count, grades, *, equal=False, positions=False):
+    """Queries over n rows, one of them with a single row, and their utilities; real ones with grades=None."""
+    cuts = np.unique(np.concatenate([[0, min(1, n), n], rng.integers(1, n, count) if n > 1 else []])).astype(np.int64)
+    group = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+    y = rng.standard_normal(n) if grades is None else rng.integers(0, grades, n).astype(float)
+    y = y[np.lexsort((-y, group))]
+    edges = np.flatnonzero(np.concatenate([[True], (group[1:] != group[:-1]) | (y[1:] != y[:-1]), [True]]))
+    above, below = np.repeat(edges[:-1], np.diff(edges)), np.repeat(edges[1:], np.diff(edges))
+    none = np.empty(0)
+    s = np.array([0.5]) if equal else rng.random(n)
+    return Queries(cuts, above, below, s, y if positions else none, rng.random(n) if positions else none), y
 
 
 @pytest.fixture

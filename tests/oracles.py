@@ -138,30 +138,77 @@ def online(X, r, s, shape, loss, rate, alpha, l1, intercept, order, epochs, begi
     return np.array(W), np.array(U), t, total, updates
 
 
-def rank_pairs(X, pairs, s, w, eta, margin):
+def pair_loss(name, a, width):
+    """Loss of a pair at a = margin + z_v - z_u, its derivative and its curvature."""
+    if name == "HINGE":
+        return (a, 1.0, 0.0) if a > 0 else (0.0, 0.0, 0.0)
+    if name == "SQUARED_HINGE":
+        return (a * a, 2 * a, 2.0) if a > 0 else (0.0, 0.0, 0.0)
+    if name == "HUBER":
+        if a <= 0:
+            return 0.0, 0.0, 0.0
+        return (a * a / (2 * width), a / width, 1 / width) if a <= width else (a - width / 2, 1.0, 0.0)
+    return math.log(1 + math.exp(a)), sigmoid(a), sigmoid(a) * sigmoid(-a)
+
+
+def rank_pairs(X, pairs, s, w, eta, name, margin, width=1.0):
     """One pass of (10.49) on a copy: new weights and the number of updates."""
     rows, w, updates = dense(X), list(map(float, w)), 0
     for (u, v), weight in zip(pairs, s, strict=True):
         zu, zv = (sum(a * b for a, b in zip(w, rows[i], strict=True)) for i in (u, v))
-        if zv - zu + margin > 0:
-            updates += weight > 0
-            w = [a + eta * weight * (b - c) for a, b, c in zip(w, rows[u], rows[v], strict=True)]
+        slope = pair_loss(name, zv - zu + margin, width)[1]
+        updates += weight * slope > 0
+        w = [a + eta * weight * slope * (b - c) for a, b, c in zip(w, rows[u], rows[v], strict=True)]
     return np.array(w), updates
 
 
-def rank(X, r, s, starts, w, margin):
-    """(10.46)-(10.48) pair by pair: error, active weight, subgradient."""
-    rows, error, active, g = dense(X), 0.0, 0.0, np.zeros(len(w))
-    z = [sum(a * b for a, b in zip(w, row, strict=True)) for row in rows]
-    for lo, hi in itertools.pairwise(starts):
-        for u in range(lo, hi):
-            for v in range(lo, hi):
-                a = z[v] - z[u] + margin
-                if r[u] > r[v] and a > 0:
-                    error += s[u] * s[v] * a
-                    active += s[u] * s[v]
-                    g += s[u] * s[v] * (np.array(rows[v]) - np.array(rows[u]))
-    return error, active, g
+def rank(z, group, y, s, name, margin, width=1.0, gain=None, discount=None):
+    """(10.46) and (10.48) pair by pair: loss, weight of pairs that count, derivative by the scores, second derivative."""
+    loss, active, e, L = 0.0, 0.0, np.zeros(len(z)), np.zeros((len(z), len(z)))
+    for u in range(len(z)):
+        for v in range(len(z)):
+            if group[u] == group[v] and y[u] > y[v]:
+                p = s[u] * s[v]
+                if gain is not None:
+                    p *= (gain[u] - gain[v]) * abs(discount[u] - discount[v])
+                a = margin + z[v] - z[u]
+                value, slope, bend = pair_loss(name, a, width)
+                loss += p * value
+                active += p * (z[v] >= z[u] if name == "LOGISTIC" else a > 0)
+                e[v] += p * slope
+                e[u] -= p * slope
+                for i, j, sign in ((u, u, 1), (v, v, 1), (u, v, -1), (v, u, -1)):
+                    L[i, j] += sign * p * bend
+    return loss, active, e, L
+
+
+def worst_first(y, z):
+    """y from the highest score down; of equal scores the worse first."""
+    return [b for _, b in sorted(zip([-a for a in z], y, strict=True))]
+
+
+def average_precision(y, z, k):
+    ranked = worst_first(y, z)[:k]
+    hits = [sum(ranked[: i + 1]) / (i + 1) for i in range(len(ranked)) if ranked[i]]
+    return sum(hits) / min(k, sum(y)) if any(y) else math.nan
+
+
+def reciprocal_rank(y, z, k):
+    ranked = worst_first(y, z)[:k]
+    return (1 / (1 + ranked.index(1)) if 1 in ranked else 0.0) if any(y) else math.nan
+
+
+def expected_reciprocal_rank(y, z, k):
+    total, reach = 0.0, 1.0
+    for i, p in enumerate(worst_first(y, z)[:k]):
+        total += reach * p / (i + 1)
+        reach *= 1 - p
+    return total if any(y) else math.nan
+
+
+def pairwise_accuracy(y, z):
+    found = [1.0 if z[u] > z[v] else 0.5 if z[u] == z[v] else 0.0 for u in range(len(y)) for v in range(len(y)) if y[u] > y[v]]
+    return sum(found) / len(found) if found else math.nan
 
 
 def numerical_gradient(f, W, step=1e-6):

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fastdisc
 from fastdisc import LogisticRegression, LogisticRegressionCV, OnlineClassifier, Perceptron, config_context
-from fastdisc._kernels import BACKENDS, NO_OFFSET, Link, grid, group_grid, load
+from fastdisc._kernels import BACKENDS, NO_OFFSET, Link, grid, load
 from fastdisc._sweep import Sweep
 from fastdisc.basis import Custom, Polynomial, Quadratic, RadialGaussian, Threshold, concat
 
@@ -85,20 +85,26 @@ def test_same_bits_on_any_number_of_threads(backend):
             np.testing.assert_array_equal(a, b)
 
 
+RANKERS = {
+    "newton": fastdisc.PairwiseRanker(tol=1e-10),
+    "newton, L1": fastdisc.PairwiseRanker("squared_hinge", l1_ratio=1.0, tol=1e-8),
+    "standardised": fastdisc.PairwiseRanker("squared_hinge", standardize=True, tol=1e-10),
+    "online": fastdisc.PairwiseRanker("hinge", solver="online", max_iter=2, tol=0.0, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", RANKERS)
 @pytest.mark.parametrize("backend", ["cython", "numba"])
-def test_ranking_kernels_take_features(backend):
-    X, y = problem(120)
-    mapped = Quadratic().fit(X).mapped(X)
-    F, w, r = mapped[:], np.linspace(-1, 1, 9), y.astype(np.int32)
-    starts = np.array([0, 50, 51, 120])
-    options = r, np.ones(1), starts, w, 0.1, group_grid(starts, 9), 2
-    for actual, expected in zip(load(backend).rank_sweep(mapped, *options), load("numpy").rank_sweep(F, *options), strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-11)
-    pairs, fused, apart = np.array([[0, 1], [7, 3], [100, 2]]), w.copy(), w.copy()
-    assert load(backend).rank_pairs(mapped, pairs, np.ones(1), fused, 0.1, 0.5) == load("numpy").rank_pairs(
-        F, pairs, np.ones(1), apart, 0.1, 0.5
-    )
-    np.testing.assert_allclose(fused, apart, rtol=1e-12)
+def test_rankers_take_features(name, backend):
+    X, y = problem(300)
+    query = np.random.default_rng(1).integers(0, 20, 300)
+    with config_context(backend=backend), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        F = clone(BASIS).fit_transform(X)
+        apart = clone(RANKERS[name]).fit(F, y, group=query)
+        fused = clone(RANKERS[name]).set_params(basis=BASIS).fit(X, y, group=query)
+        np.testing.assert_allclose(fused.coef_, apart.coef_, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(fused.predict(X), apart.predict(F), rtol=1e-6, atol=1e-6)
 
 
 def test_samples_and_columns_are_of_rows_as_they_are():

@@ -17,7 +17,7 @@ BENCH = Path(__file__).parent.parent / "bench"
 def bench_on_path(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     yield
-    ours = ("basis", "closed_form", "combine", "online")
+    ours = ("basis", "closed_form", "combine", "online", "ranking")
     for name in (*ours, "table", "compare", "problems", "rivals", "time_to_accuracy", "measure", "race", "fits", "sizes"):
         sys.modules.pop(name, None)
 
@@ -366,3 +366,19 @@ def test_a_function_beside_the_built_in_basis(monkeypatch):
         "the built-in basis",
         "ours on NumPy's matrix",
     ]
+
+
+def test_ranking_rows(monkeypatch):
+    import race
+    import ranking
+
+    monkeypatch.setattr(race, "PAUSE", 0.0)
+    small = partial(ranking.made, 300, 4, 20, (0.6, 0.3, 0.1))
+    for loss, count in (("logistic", 2), ("squared_hinge", 1)):
+        rows = ranking.fit(small, loss, "tiny", goal=1e-6, rounds=1)["rows"]
+        assert len(rows) == count and all(row["gap"] <= 1e-6 and row["rival_gap"] <= 1e-6 for row in rows)
+    for problem, sizes in ((ranking.gradient, {"n": 500, "d": 3}), (ranking.ndcg, {"n": 500, "queries": 20, "some": 10})):
+        (row,) = problem("tiny", goal=1e-6, **sizes)["rows"]
+        assert row["theirs"] > 0 and row["ours"] > 0
+    (row,) = ranking.updates("tiny", goal=1e-6, n=50, d=3, count=100, slow=50)["rows"]
+    assert row["rival"] == "a loop over NumPy rows"

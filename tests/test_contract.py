@@ -17,7 +17,7 @@ FUNCTIONS = [name for name, value in vars(Kernels).items() if isinstance(value, 
 # What one concept is called in each backend's sources; its docstring cites the same equations everywhere.
 CONCEPTS = ["link_logistic", "link_softmax", "link_sigmoid", "link_linear"]
 SOURCES = {
-    "numpy": [ROOT / "_kernels/_numpy.py"],
+    "numpy": sorted((ROOT / "_kernels").glob("_numpy*.py")),
     "numba": sorted((ROOT / "_kernels/_numba").glob("*.py")),
     "cython": sorted((ROOT / "_kernels/_cython").glob("*.pxi")),
 }
@@ -80,13 +80,14 @@ LAYERS = [
             "multiclass",
             "reject",
             "basis",
+            "ranking",
         }
         | {"_base", "_generative", "_folds", "_fold_paths", "_online_base", "_combined", "_joint"}
         | {"geometry", "plot", "_planes", "_regions"},
     ),
-    ("problem", {"_problem", "_inference", "special", "_decisions"}),
+    ("problem", {"_problem", "_inference", "special", "metrics", "_decisions"}),
     ("solvers", {"_solvers"}),
-    ("sweep", {"_sweep", "_together", "_turned", "_visits", "_rows", "_moments"}),
+    ("sweep", {"_sweep", "_together", "_turned", "_visits", "_rows", "_moments", "_rank_sweep", "_rank_online"}),
     ("kernels", {"_kernels"}),
 ]
 RANK = {module: rank for rank, (_, modules) in enumerate(LAYERS) for module in modules}

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from conftest import CASES, FLOATS, make_features, make_groups, make_problem
+from conftest import CASES, FLOATS, make_problem
 
-from fastdisc._kernels import CSR, NO_OFFSET, Grid, Link, grid, group_grid
+from fastdisc._kernels import CSR, NO_OFFSET, Grid, Link, grid
 
 
 def tolerance(X, order=1):
@@ -169,69 +169,6 @@ def test_outputs(fast, reference, rng, dtype, layout, K):
         expected, _ = reference.outputs(X, kind, W, grid(X.shape, 8, len(W)), 2)
         assert finite
         assert_close(actual, expected, 1e-11)
-
-
-@pytest.mark.parametrize("layout", ["csr32", "csr64"])
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_rank_pairs_csr_bit_for_bit(fast, reference, rng, dtype, layout):
-    X = make_features(rng, 120, 9, dtype, layout)
-    X = X._replace(data=np.rint(X.data * 4) / 4)
-    w = np.zeros(9)
-    v = w.copy()
-    pairs = rng.integers(0, 120, (80, 2))
-    assert fast.rank_pairs(X, pairs, np.ones(1), w, 0.5, 1.0) == reference.rank_pairs(X, pairs, np.ones(1), v, 0.5, 1.0) > 0
-    assert np.array_equal(w, v)
-
-
-@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8"])
-@pytest.mark.parametrize("layout", ["C", "F"])
-def test_rank_pairs_bit_for_bit(fast, reference, rng, dtype, layout):
-    X = make_features(rng, 80, 5, dtype, layout)
-    pairs, s = rng.integers(0, 80, (200, 2)), rng.integers(0, 3, 200).astype(float)
-    w = np.zeros(5)
-    v = w.copy()
-    assert fast.rank_pairs(X, pairs, s, w, 0.25, 1.0) == reference.rank_pairs(X, pairs, s, v, 0.25, 1.0) > 0
-    assert np.array_equal(w, v)
-
-
-@pytest.mark.parametrize(("dtype", "layout"), [case for case in CASES if case[0] in FLOATS])
-@pytest.mark.parametrize("margin", [0.0, 1.0])
-@pytest.mark.parametrize("grades", [1, 2, 5, 300])
-def test_rank_sweep(fast, reference, rng, dtype, layout, margin, grades):
-    X = make_features(rng, 300, 6, dtype, layout)
-    r, s, w = rng.integers(0, grades, 300).astype(np.int32), rng.random(300), rng.standard_normal(6)
-    starts = make_groups(rng, 300, 7)
-    args = (X, r, s, starts, w, margin, group_grid(starts, 6), 2)
-    for a, b in zip(fast.rank_sweep(*args), reference.rank_sweep(*args), strict=True):
-        assert_close(a, b, 1e-10)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_rank_sweep_shows_what_is_not_finite(fast, rng, value):
-    X = make_features(rng, 200, 4)
-    X[77, 2] = value
-    r, starts = rng.integers(0, 5, 200).astype(np.int32), np.array([0, 150, 200])
-    error, _, g = fast.rank_sweep(X, r, np.ones(1), starts, np.ones(4), 1.0, group_grid(starts, 4), 2)
-    assert np.isnan(error) and np.isnan(g).all()
-
-
-def test_rank_sweep_keeps_its_digits_under_an_offset(fast, rng):
-    X = rng.integers(-8, 9, (100, 3)) / 8
-    r, starts, w = rng.integers(0, 3, 100).astype(np.int32), np.array([0, 100]), np.array([0.5, 0.25, 1.0])
-    plain, shifted = (
-        fast.rank_sweep(A, r, np.ones(1), starts, w, 1.0, group_grid(starts, 3), 1)[0] for A in (X, X + np.array([2.0**30, 0, 0]))
-    )
-    assert plain == shifted
-
-
-def test_rank_sweep_with_equal_scores(fast, reference, rng):
-    X = rng.integers(0, 2, (120, 3)).astype(float)  # many rows alike: ties in scores as well as in grades
-    r, w = rng.integers(0, 3, 120).astype(np.int32), np.array([1.0, 2.0, 0.0])
-    starts = np.array([0, 1, 60, 120])
-    for margin in (0.0, 1.0):
-        args = (X, r, np.ones(1), starts, w, margin, group_grid(starts, 3), 2)
-        for a, b in zip(fast.rank_sweep(*args), reference.rank_sweep(*args), strict=True):
-            assert np.array_equal(a, b)
 
 
 @pytest.mark.parametrize(("dtype", "layout"), [("float64", "C"), ("float32", "F"), ("uint8", "C"), ("float64", "csr32")])

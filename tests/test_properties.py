@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from conftest import make_queries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastdisc import LogisticRegression, _kernels
-from fastdisc._kernels import NO_OFFSET, Link, grid, group_grid
+from fastdisc._kernels import NO_OFFSET, Link, PairLoss, PairRule, grid, group_grid
 from fastdisc._sweep import Sweep
 
 PROFILE = settings(max_examples=40, deadline=None, derandomize=True)
@@ -46,19 +47,15 @@ def test_weights_are_repetition(name, problem):
 
 @BACKENDS
 @PROFILE
-@given(problem=problems())
-def test_weights_are_repetition_in_ranking(name, problem):
-    X, _, r, _, rng = problem
-    counts = rng.integers(0, 3, len(r))
-    counts[0] += 1
-    w, kernels = rng.standard_normal(X.shape[1]), _kernels.load(name)
-    half = len(r) // 2
-    starts = np.array([0, half, len(r)])
-    weighted = kernels.rank_sweep(X, r, counts.astype(float), starts, w, 1.0, group_grid(starts, X.shape[1]), 1)
-    rows = np.repeat(np.arange(len(r)), counts)
-    starts = np.unique([0, counts[:half].sum(), counts.sum()])
-    repeated = kernels.rank_sweep(X[rows], r[rows], np.ones(1), starts, w, 1.0, group_grid(starts, X.shape[1]), 1)
-    close(weighted, repeated)
+@given(seed=st.integers(0, 2**31), n=st.integers(2, 150), loss=st.sampled_from(list(PairLoss)))
+def test_ranking_counts_differences_alone(name, seed, n, loss):
+    """The derivatives by the scores add up to 0, and an offset of all scores changes nothing."""
+    rng, kernels = np.random.default_rng(seed), _kernels.load(name)
+    queries, _ = make_queries(rng, n, int(rng.integers(0, 3)), int(rng.integers(1, 9)))
+    z, rule, g = rng.integers(-20, 20, n) / 4, PairRule(loss, 1.0, 0.5), group_grid(queries.starts)
+    loss, active, e = kernels.rank_link(z, queries, rule, g, 1)
+    assert abs(e.sum()) <= 1e-10 * max(1.0, np.abs(e).sum())
+    close((loss, active, e), kernels.rank_link(z + 64.0, queries, rule, g, 1))
 
 
 @BACKENDS

@@ -3,9 +3,9 @@
 import numpy as np
 import oracles
 import pytest
-from conftest import make_features, make_groups, make_problem
+from conftest import make_features, make_problem
 
-from fastdisc._kernels import NO_OFFSET, Link, grid, group_grid
+from fastdisc._kernels import NO_OFFSET, Link, grid
 
 ANY = grid((1, 1), 8)
 
@@ -91,18 +91,3 @@ def test_squared_errors(reference, rng, link, oracle):
     np.testing.assert_allclose(H, expected[3], rtol=1e-10, atol=1e-12)
     V = rng.standard_normal((1, 4))
     np.testing.assert_allclose(reference.product(X, link, s, NO_OFFSET, W, V, ANY, 1)[0], H @ V[0], rtol=1e-10)
-
-
-def test_ranking(reference, rng):
-    X = make_features(rng, 40, 3, "int8")
-    r, s, w = rng.integers(0, 4, 40).astype(np.int32), rng.random(40), rng.integers(-2, 3, 3) / 4
-    starts = make_groups(rng, 40, 4)
-    for margin in (0.0, 1.0):
-        result = reference.rank_sweep(X, r, s, starts, w, margin, group_grid(starts, 3), 1)
-        expected = oracles.rank(X, r, s, starts, w, margin)
-        for a, b in zip(result, expected, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12)
-    pairs = rng.integers(0, 40, (50, 2))
-    expected, updates = oracles.rank_pairs(X, pairs, np.ones(50), w, 0.25, 1.0)
-    assert reference.rank_pairs(X, pairs, np.ones(1), w, 0.25, 1.0) == updates > 0
-    assert np.array_equal(w, expected)

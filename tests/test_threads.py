@@ -8,13 +8,13 @@ import time
 
 import numpy as np
 import pytest
-from conftest import FAST, make_features, make_groups, make_problem
+from conftest import FAST, make_features, make_problem, make_queries
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastdisc
 from fastdisc import _config, _kernels
-from fastdisc._kernels import CSR, NO_OFFSET, Loss, Rule, Walk, grid, group_grid
+from fastdisc._kernels import CSR, NO_OFFSET, Loss, Metric, PairLoss, PairRule, Rule, Walk, grid, group_grid
 
 NONE = np.zeros((0, 21))
 
@@ -44,12 +44,16 @@ def test_bits_do_not_depend_on_threads(backend, rng, layout, dtype, K):
 
 
 def test_bits_of_ranking_do_not_depend_on_threads(backend, rng):
-    X = make_features(rng, 3000, 5)
-    r, s, w = rng.integers(0, 5, 3000).astype(np.int32), rng.random(3000), rng.standard_normal(5)
-    starts = make_groups(rng, 3000, 40)
-    g = group_grid(starts, 5)
+    X, z, u = make_features(rng, 3000, 5), rng.standard_normal(3000), rng.standard_normal(3000)
+    queries, y = make_queries(rng, 3000, 40, 5)
+    g, e = group_grid(queries.starts), rng.standard_normal(3000)
     assert len(g.bounds) > 8
-    same_bits([backend.rank_sweep(X, r, s, starts, w, 1.0, g, n) for n in (1, 2, 3, 8)])
+    for rule in (PairRule(PairLoss.SQUARED_HINGE, 1.0), PairRule(PairLoss.LOGISTIC)):
+        same_bits([backend.rank_link(z, queries, rule, g, n) for n in (1, 2, 3, 8)])
+        same_bits([[backend.rank_bend(z, u, queries, rule, g, n)] for n in (1, 2, 3, 8)])
+        same_bits([[backend.rank_hessian(X, z, queries, rule, g, n)] for n in (1, 2, 3, 8)])
+    same_bits([[backend.combine(X, e, grid(X.shape, 8), n)] for n in (1, 2, 3, 8)])
+    same_bits([[backend.group_metric(Metric.NDCG, y + 1, z, queries.starts, 10, g, n)] for n in (1, 2, 3, 8)])
 
 
 def test_a_fit_does_not_depend_on_threads(rng):

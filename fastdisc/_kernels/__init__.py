@@ -43,6 +43,35 @@ class Loss(IntEnum):
     SQUARED = 6
 
 
+class PairLoss(IntEnum):
+    """What a ranker loses by a pair, as a function of a = margin + z_v - z_u, u being preferred to v."""
+
+    HINGE = 0  # [a]_+
+    SQUARED_HINGE = 1  # [a]_+^2
+    HUBER = 2  # [a]_+, its corner rounded: ([a]_+^2 - [a - width]_+^2) / (2 width)
+    LOGISTIC = 3  # log(1 + exp(a))
+
+
+class PairRule(NamedTuple):
+    """The loss of a pair."""
+
+    loss: int
+    margin: float = 0.0
+    width: float = 1.0  # of HUBER's corner
+
+
+class Metric(IntEnum):
+    """What `group_metric` tells of the order that scores give to a query's rows."""
+
+    NDCG = 0
+    NDCG_WORST = 1  # of rows with equal scores the worse come first, as below; NDCG averages over all their orders
+    AVERAGE_PRECISION = 2
+    RECIPROCAL_RANK = 3
+    EXPECTED_RECIPROCAL_RANK = 4
+    KENDALL = 5
+    PAIRS = 6
+
+
 class Rate(IntEnum):
     """How long the steps of an online rule are at its t-th row."""
 
@@ -107,6 +136,21 @@ class Grid(NamedTuple):
     block: int
     chunk: int
     single: bool = True
+
+
+class Queries(NamedTuple):
+    """Rows in the order that rankers' kernels take them: query by query, and within one from the best grade down.
+
+    Row i is preferred to the rows from below[i] to the end of its query, and those before above[i] are preferred to it. A pair
+    weighs s_u s_v, and where gain and discount are given (gain_u - gain_v) |discount_u - discount_v| times that.
+    """
+
+    starts: np.ndarray  # int64, (Q+1,): query q has the rows from starts[q] to starts[q + 1]
+    above: np.ndarray  # int64, (N,): where the rows of its grade begin
+    below: np.ndarray  # int64, (N,): and where they end
+    s: np.ndarray  # (N,) or (1,)
+    gain: np.ndarray  # (N,) or (0,)
+    discount: np.ndarray  # (N,) or (0,)
 
 
 class GroupGrid(NamedTuple):
@@ -180,18 +224,59 @@ class Kernels(Protocol):
         """
 
     @staticmethod
-    def rank_pairs(X, pairs, s, w, eta: float, margin: float):
-        """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates.
+    def combine(X, e, grid: Grid, n_threads: int):
+        """Rows times errors, summed: (10.24).
 
-        pairs is (P, 2) int64, s is (P,) or (1,), w is (d,).
+        e is (N,) float64. Returns (d,); products are float64.
         """
 
     @staticmethod
-    def rank_sweep(X, r, s, starts, w, margin: float, grid: GroupGrid, n_threads: int):
-        """Error, active pairs and subgradient over all ordered pairs within groups: (10.46)-(10.48).
+    def rank_pairs(X, pairs, s, w, eta: float, rule: PairRule):
+        """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates.
 
-        Group g has the rows from starts[g] to starts[g + 1]; starts is int64. A pair (u, v) with r_u > r_v weighs s_u s_v and is
-        active while z_v - z_u + margin > 0. Returns (error, weight of active pairs, subgradient (d,)).
+        pairs is (P, 2) int64, s is (P,) or (1,), w is (d,). A step is eta s times the loss's derivative by the scores.
+        """
+
+    @staticmethod
+    def rank_link(z, queries: Queries, rule: PairRule, grid: GroupGrid, n_threads: int):
+        """Loss over all ordered pairs within queries, and its derivative by the scores: (10.46), (10.48).
+
+        z is (N,) in the order of the queries. Returns (loss, weight of the pairs that count, e (N,)): those with a > 0, for
+        LOGISTIC those with z_v >= z_u. Gains and discounts are for LOGISTIC. Where scores are not finite, neither is the loss.
+        """
+
+    @staticmethod
+    def rank_bend(z, u, queries: Queries, rule: PairRule, grid: GroupGrid, n_threads: int):
+        """The second derivative by the scores times a direction's scores u: of (10.46), as used by (10.48).
+
+        Returns (N,). Not for HINGE.
+        """
+
+    @staticmethod
+    def rank_hessian(X, z, queries: Queries, rule: PairRule, grid: GroupGrid, n_threads: int):
+        """The Hessian of the loss over all ordered pairs within queries: of (10.46), as used by (10.48).
+
+        X is (N, d) float64 in C order, its rows in the order of the queries. Returns (d, d). Not for HINGE.
+        """
+
+    @staticmethod
+    def pair_link(z, pairs, s, rule: PairRule):
+        """Loss over given pairs, and its derivative by the scores: (10.46), (10.48).
+
+        z is (N,), pairs and s as in `rank_pairs`. Returns what `rank_link` does.
+        """
+
+    @staticmethod
+    def pair_bend(z, u, pairs, s, rule: PairRule):
+        """The second derivative by the scores times a direction's scores u, over given pairs: of (10.46), as used by (10.48)."""
+
+    @staticmethod
+    def group_metric(metric: int, y, z, starts, k: int, grid: GroupGrid, n_threads: int):
+        """How good the order of the scores is within each query, judged by pairs, as (10.46), or by the ranks of good rows.
+
+        y and z are (N,) float64, query by query: gains for NDCG, probabilities to stop at a row for EXPECTED_RECIPROCAL_RANK,
+        1 for relevant rows for AVERAGE_PRECISION and RECIPROCAL_RANK, utilities for the others. The first k rows count, all of
+        them for PAIRS and KENDALL. Returns (Q,), NaN where a query tells nothing.
         """
 
     @staticmethod
@@ -266,11 +351,11 @@ def moments_grid(shape: tuple[int, int], itemsize: int, sums: int, columns: int,
     return Grid(block, -(-chunk // block) * block)
 
 
-def group_grid(starts: np.ndarray, d: int) -> GroupGrid:
-    """Chunks of whole groups, each with about the same number of rows."""
-    n = starts[-1]
-    bounds = np.unique(np.searchsorted(starts, np.linspace(0, n, CHUNKS + 1).astype(np.int64)))
-    return GroupGrid(grid((n, d), 8).block, bounds)
+def group_grid(starts: np.ndarray, size: int = 1) -> GroupGrid:
+    """Chunks of whole groups, each with about the same number of rows, and sums of so many numbers."""
+    chunks = min(CHUNKS, max(2, MEMORY // (8 * size)))
+    bounds = np.unique(np.searchsorted(starts, np.linspace(0, starts[-1], chunks + 1).astype(np.int64)))
+    return GroupGrid(64, bounds)
 
 
 def load(name: str) -> Kernels:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from . import CSR, STEEPEST, Link, Loss, Mapped, Moment, Rate
+from ._numpy_rank import group_metric, pair_bend, pair_link, pair_values, rank_bend, rank_hessian, rank_link  # noqa: F401
 from .maps import features
 
 CELLS = 1 << 20  # of features that are made at a time
@@ -254,31 +255,21 @@ def online(X, r, s, W, U, Q, clock, rule, walk, n_threads):
     return float(total), int(updates)
 
 
-def rank_pairs(X, pairs, s, w, eta, margin):
+@_in_parts(sum, 1)
+def combine(X, e, grid, n_threads):
+    """Rows times errors, summed: (10.24)."""
+    return _float64(X).T @ e
+
+
+def rank_pairs(X, pairs, s, w, eta, rule):
     """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
     X = _with_constant(_float64(X))[:, 1:]
     updates = 0
     for (u, v), step in zip(pairs, eta * np.broadcast_to(s, len(pairs)), strict=True):
-        if (w @ X[v] - w @ X[u]) + margin > 0:
-            updates += step != 0
-            w += step * (X[u] - X[v])
+        _, slope, _ = pair_values((w @ X[v] - w @ X[u]) + rule.margin, rule)
+        updates += step * slope != 0
+        w += step * slope * (X[u] - X[v])
     return int(updates)
-
-
-def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):
-    """Error, active pairs and subgradient over all ordered pairs within groups: (10.46)-(10.48)."""
-    X = _float64(X)
-    z, s = X @ w, np.broadcast_to(s, len(r))
-    error, active, e = 0.0, 0.0, np.zeros(len(r))
-    for lo, hi in itertools.pairwise(starts):
-        rows = slice(lo, hi)
-        a = z[rows][None, :] - z[rows][:, None] + margin  # a[u, v] = z_v - z_u + margin
-        pair = (r[rows][:, None] > r[rows][None, :]) & (a > 0)
-        P = np.where(pair, s[rows][:, None] * s[rows][None, :], 0)
-        error += (P * a).sum()
-        active += P.sum()
-        e[rows] = P.sum(axis=0) - P.sum(axis=1)
-    return error, active, X.T @ e
 
 
 def class_moments(X, r, s, shift, group, kind, grid, n_threads):

@@ -6,10 +6,10 @@ The contract of the functions is in fastdisc/_kernels/__init__.py.
 """
 cimport numpy as cnp
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport NAN, isfinite
+from libc.math cimport NAN, isfinite, sqrt
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-from libcpp.algorithm cimport sort
+from libcpp.algorithm cimport nth_element, partial_sort, sort
 from libcpp.pair cimport pair
 
 import numpy as np
@@ -42,6 +42,8 @@ include "online.pxi"
 include "rules.pxi"
 include "walk.pxi"
 include "rank.pxi"
+include "rank_tree.pxi"
+include "metrics.pxi"
 include "moments.pxi"
 
 
@@ -407,30 +409,6 @@ def outputs(X, int link, W, grid, int n_threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             outputs_chunk(&job, c * chunk, min(n, c * chunk + chunk), &out[0, 0], &work[threadid(), 0], &check[c])
     return result, not bool(np.isnan(np.asarray(check)).any())
-
-
-def rank_sweep(X, r, s, starts, w, double margin, grid, int n_threads):
-    """Error, active pairs and subgradient over all ordered pairs within groups: (10.46)-(10.48)."""
-    cdef Plan plan = make_plan(X, 1, grid[0], False)
-    cdef const int32_t[::1] r_ = r
-    cdef const double[::1] s_ = s
-    cdef const int64_t[::1] starts_ = starts
-    cdef Py_ssize_t size = room(&plan), c
-    bounds = np.asarray(grid[1], dtype=np.int64)   # a chunk is some whole groups
-    cdef const int64_t[::1] bounds_ = bounds
-    cdef Py_ssize_t chunks = bounds_.shape[0] - 1
-    cdef int threads = max(1, min(n_threads, chunks))
-    laid = lay_out(&plan, np.concatenate([[0.0], w])[None, :])
-    cdef double[::1] weights = laid
-    cdef Py_ssize_t longest = np.diff(starts).max(), grades = r.max() + 1
-    cdef double[:, ::1] part = aligned(chunks, 2 + size)
-    cdef double[:, ::1] work = aligned(threads, plan.block * plan.ldw * (not plan.rows.csr) + 5 * longest + grades + 1 + 16)
-    with nogil, parallel(num_threads=threads):
-        for c in prange(chunks, schedule="dynamic", chunksize=1):
-            rank_chunk(&plan, &r_[0], &s_[0], s_.shape[0] > 1, &starts_[0], bounds_[c], bounds_[c + 1], longest, grades,
-                       &weights[0], margin, &part[c, 0], &work[threadid(), 0])
-    total = np.asarray(part)[:, :2].sum(axis=0)
-    return total[0], total[1], add_up(&plan, part, 2, threads)[0]
 
 
 include "sweeps.pxi"

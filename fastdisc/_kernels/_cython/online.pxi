@@ -23,26 +23,89 @@ cdef inline void add_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssi
         W[at(plan.rows.indices, plan.rows.wide, u) * plan.K + k] += a * value(plan.rows.data, plan.rows.kind == F32, u)
 
 
-def rank_pairs(X, pairs, s, w, double eta, double margin):
+cdef inline void ask_row(const Plan* plan, Py_ssize_t t) noexcept nogil:
+    """Call a dense row into cache: pairs jump about in X, and are known ahead."""
+    ask(<const double*>(plan.rows.data + t * plan.rows.row), plan.rows.d)
+
+
+cdef inline double dot_gap(const double* xu, const double* xv, const double* w, Py_ssize_t d) noexcept nogil:
+    """w'(x_v - x_u), both rows in one pass"""
+    cdef double[8] z
+    cdef Py_ssize_t j, l
+    for l in range(8):
+        z[l] = 0
+    for j in range(0, d - 7, 8):
+        for l in range(8):
+            z[l] += w[j + l] * (xv[j + l] - xu[j + l])
+    for j in range(d - d % 8, d):
+        z[j % 8] += w[j] * (xv[j] - xu[j])
+    return ((z[0] + z[4]) + (z[2] + z[6])) + ((z[1] + z[5]) + (z[3] + z[7]))
+
+
+cdef inline void add_gap(const double* xu, const double* xv, double a, Py_ssize_t d, double* w) noexcept nogil:
+    """w += a (x_u - x_v)"""
+    cdef Py_ssize_t j
+    for j in range(d):
+        w[j] += a * (xu[j] - xv[j])
+
+
+cdef Py_ssize_t rank_rows(const Plan* plan, const int64_t* pairs, Py_ssize_t count, const double* s, Py_ssize_t step, double eta, int loss,
+                          double margin, double width, double* w) noexcept nogil:
+    """`rank_pairs` on rows that are read where they are"""
+    cdef double[3] values
+    cdef double a
+    cdef Py_ssize_t t, ahead, updates = 0
+    cdef const double* xu
+    cdef const double* xv
+    for t in range(count):
+        xu = <const double*>(plan.rows.data + pairs[2 * t] * plan.rows.row)
+        xv = <const double*>(plan.rows.data + pairs[2 * t + 1] * plan.rows.row)
+        ahead = min(t + 8, count - 1)
+        ask_row(plan, pairs[2 * ahead])
+        ask_row(plan, pairs[2 * ahead + 1])
+        a = dot_gap(xu, xv, w, plan.rows.d) + margin
+        if loss == PAIR_HINGE:
+            values[1] = 1 if a > 0 else 0
+        else:
+            one_pair(loss, a, width, &values[0])
+        a = eta * s[t * step] * values[1]
+        if a != 0:
+            updates += 1
+            add_gap(xu, xv, a, plan.rows.d, w)
+    return updates
+
+
+def rank_pairs(X, pairs, s, w, double eta, rule):
     """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
     cdef Plan plan = make_plan(X, 1, 1, False)
     cdef const int64_t[:, ::1] pairs_ = pairs
     cdef const double[::1] s_ = s
-    cdef Py_ssize_t step = s_.shape[0] > 1, t, ld = 0, updates = 0
+    cdef Py_ssize_t step = s_.shape[0] > 1, t, ld = 0, updates = 0, count = pairs_.shape[0]
+    cdef int loss = rule[0]
+    cdef double margin = rule[1], width = rule[2], a
+    cdef double[3] values
+    cdef double[::1] w_ = w
+    if plan.direct:
+        with nogil:
+            updates = rank_rows(&plan, &pairs_[0, 0], count, &s_[0], step, eta, loss, margin, width, &w_[0])
+        return updates
     laid = lay_out(&plan, np.concatenate([[0.0], w])[None, :])
     buffers = aligned(2, plan.ldw)
     cdef double[::1] weights = laid, row_u = buffers[0], row_v = buffers[1]
-    cdef double a
     cdef const double* xu
     cdef const double* xv
     cdef Py_ssize_t u, v
     with nogil:
-        for t in range(pairs_.shape[0]):
+        for t in range(count):
             u, v = pairs_[t, 0], pairs_[t, 1]
             xu, xv = fetch(&plan, u, 1, &row_u[0], &ld), fetch(&plan, v, 1, &row_v[0], &ld)
-            if (dot_row(&plan, v, xv, 0, &weights[0]) - dot_row(&plan, u, xu, 0, &weights[0])) + margin > 0:
-                a = eta * s_[t * step]
-                updates += a != 0
+            a = (dot_row(&plan, v, xv, 0, &weights[0]) - dot_row(&plan, u, xu, 0, &weights[0])) + margin
+            if loss != PAIR_LOGISTIC and a <= 0:
+                continue
+            one_pair(loss, a, width, &values[0])
+            a = eta * s_[t * step] * values[1]
+            if a != 0:
+                updates += 1
                 add_row(&plan, u, xu, 0, a, &weights[0])
                 add_row(&plan, v, xv, 0, -a, &weights[0])
     w[:] = pick_up(&plan, laid)[0]

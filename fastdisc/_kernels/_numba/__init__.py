@@ -10,12 +10,12 @@ import numba
 import numpy as np
 
 from .. import CSR, NO_OFFSET, Link, Mapped, Moment
-from . import basis, jitted, moments, rank
+from . import basis, jitted, metrics, moments, rank
 from . import online as steps
 from . import sweeps as many
 from . import walk as walks
 
-DRIVERS = jitted.DRIVERS | many.DRIVERS | rank.DRIVERS | moments.DRIVERS | basis.DRIVERS
+DRIVERS = jitted.DRIVERS | many.DRIVERS | rank.DRIVERS | metrics.DRIVERS | moments.DRIVERS | basis.DRIVERS
 PROCESS = os.getpid()
 _one_at_a_time = threading.Lock()
 
@@ -180,33 +180,66 @@ def online(X, r, s, W, U, Q, clock, rule, walk, n_threads):
     return float(state[walks.TOTAL]), int(updates)
 
 
-def rank_pairs(X, pairs, s, w, eta, margin):
+def combine(X, e, grid, n_threads):
+    """Rows times errors, summed: (10.24)."""
+    part = np.zeros((-(-X.shape[0] // grid.chunk), 1, X.shape[1]))
+    _run(rank.combine_driver, n_threads, len(part), _features(X), e[None, :], grid.block, grid.chunk, part)
+    return part.sum(axis=0)[0]
+
+
+def rank_pairs(X, pairs, s, w, eta, rule):
     """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
-    return steps.rank_pairs_rows(_features(X), pairs, s, w, float(eta), float(margin))
+    return steps.rank_pairs_rows(_features(X), pairs, s, w, float(eta), _plain(rule))
 
 
-def rank_sweep(X, r, s, starts, w, margin, grid, n_threads):
-    """Error, active pairs and subgradient over all ordered pairs within groups: (10.46)-(10.48)."""
+def _plain(rule):
+    return int(rule.loss), float(rule.margin), float(rule.width)
+
+
+def rank_link(z, queries, rule, grid, n_threads):
+    """Loss over all ordered pairs within queries, and its derivative by the scores: (10.46), (10.48)."""
     chunks = len(grid.bounds) - 1
-    sums, G = np.zeros((chunks, 2)), np.zeros((chunks, 1, X.shape[1]))
-    grades = int(r.max()) + 1
-    _run(
-        rank.rank_driver,
-        n_threads,
-        chunks,
-        _features(X),
-        r,
-        s,
-        starts,
-        grid.bounds,
-        w,
-        grades,
-        float(margin),
-        grid.block,
-        sums,
-        G,
-    )
-    return *sums.sum(axis=0), G.sum(axis=0)[0]
+    part, e = np.zeros((chunks, 2)), np.empty(len(z))
+    _run(rank.link_driver, n_threads, chunks, z, tuple(queries), _plain(rule), grid.bounds, part, e)
+    return *part.sum(axis=0), e
+
+
+def rank_bend(z, u, queries, rule, grid, n_threads):
+    """The second derivative by the scores times a direction's scores u: of (10.46), as used by (10.48)."""
+    out = np.empty(len(z))
+    _run(rank.bend_driver, n_threads, len(grid.bounds) - 1, z, u, tuple(queries), _plain(rule), grid.bounds, out)
+    return out
+
+
+def rank_hessian(X, z, queries, rule, grid, n_threads):
+    """The Hessian of the loss over all ordered pairs within queries: of (10.46), as used by (10.48)."""
+    chunks, d = len(grid.bounds) - 1, X.shape[1]
+    part = np.zeros((chunks, d, d))
+    _run(rank.hessian_driver, n_threads, chunks, X, z, tuple(queries), _plain(rule), grid.bounds, part)
+    upper = np.triu(part.sum(axis=0))
+    return upper + np.triu(upper, 1).T
+
+
+def pair_link(z, pairs, s, rule):
+    """Loss over given pairs, and its derivative by the scores: (10.46), (10.48)."""
+    e = np.zeros(len(z))
+    return *rank.given_pairs(z, pairs, s, _plain(rule), e), e
+
+
+def pair_bend(z, u, pairs, s, rule):
+    """The second derivative by the scores times a direction's scores u, over given pairs: of (10.46), as used by (10.48)."""
+    out = np.zeros(len(z))
+    rank.bend_given_pairs(z, u, pairs, s, _plain(rule), out)
+    return out
+
+
+def group_metric(metric, y, z, starts, k, grid, n_threads):
+    """How good the order of the scores is within each query, judged by pairs, as (10.46), or by the ranks of good rows."""
+    out, longest = np.empty(len(starts) - 1), int(np.diff(starts).max())
+    discount = 1 / np.log2(np.arange(2.0, longest + 2))
+    chunks = len(grid.bounds) - 1
+    _run(metrics.metric_driver, n_threads, chunks, int(metric), y, z, starts, int(k), discount, grid.bounds, out)
+    return out
 
 
 def class_moments(X, r, s, shift, group, kind, grid, n_threads):

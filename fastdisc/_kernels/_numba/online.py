@@ -7,6 +7,7 @@ from numba import types
 from numba.extending import overload
 
 from .options import SUMS, jit
+from .rank import pair_values
 
 
 def pick(X, t, room):
@@ -64,15 +65,16 @@ def dot_row_csr(X, t, w):
 
 
 @jit()
-def rank_pairs_rows(X, pairs, s, w, eta, margin):
+def rank_pairs_rows(X, pairs, s, w, eta, rule):
+    loss, margin, width = rule
     step = 1 if len(s) > 1 else 0
     updates = 0
     one, other = np.empty((1, len(w))), np.empty((1, len(w)))
     for t in range(len(pairs)):
         (xu, u), (xv, v) = pick(X, pairs[t, 0], one), pick(X, pairs[t, 1], other)
-        if (dot_row(xv, v, w) - dot_row(xu, u, w)) + margin > 0:
-            a = eta * s[t * step]
-            updates += a != 0
+        a = eta * s[t * step] * pair_values((dot_row(xv, v, w) - dot_row(xu, u, w)) + margin, loss, width)[1]
+        if a != 0:
+            updates += 1
             add_row(xu, u, a, w)
             add_row(xv, v, -a, w)
     return updates

@@ -1,0 +1,415 @@
+"""A ranker's pass over the data: queries or given pairs behind the verbs of `_sweep.Sweep`, so that the same solvers run on them.
+
+    RankSweep   all ordered pairs of rows within queries
+    PairSweep   pairs that somebody gave
+
+Both score all rows, turn the scores into errors, and sum rows times errors. Weights are (1, d+1) as everywhere; the intercept
+cancels in every pair, and stays 0.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from . import _config
+from ._kernels import CSR, Link, PairLoss, Queries, group_grid
+from ._rows import moments, norms, take_columns, take_rows
+from ._sweep import Sums, _grid, work
+from ._validate import check_finite, raise_too_large
+
+NONE = np.empty(0)
+FEW = 64  # rows of a query in a sample, at least, unless it has fewer
+CELLS = 1 << 22  # of rows that are gathered at a time for a Hessian
+PAIRS = 200_000_000  # pairs times columns of a Hessian: beyond, it is that of a sample
+CURVATURE = {PairLoss.LOGISTIC: 0.25, PairLoss.SQUARED_HINGE: 2.0, PairLoss.HUBER: 1.0}
+
+
+def in_order(group, y):
+    """Rows query by query, from the best down: their numbers, and the starts, above and below of `Queries`."""
+    rows = np.lexsort((-y, group))
+    return rows, *edges(group[rows], y[rows])
+
+
+def edges(group, y):
+    """Where queries start, and where each row's grade begins and ends, of rows in order."""
+    query = group[1:] != group[:-1]
+    starts = np.flatnonzero(np.concatenate([[True], query, [True]])).astype(np.int64)
+    cuts = np.flatnonzero(np.concatenate([[True], query | (y[1:] != y[:-1]), [True]])).astype(np.int64)
+    return starts, np.repeat(cuts[:-1], np.diff(cuts)), np.repeat(cuts[1:], np.diff(cuts))
+
+
+def pair_totals(group, y, s, count):
+    """The weight of all ordered pairs of each of `count` queries."""
+    rows, starts, _, below = in_order(group, y)
+    each = np.broadcast_to(s, len(y))[rows]
+    sums = np.concatenate([[0.0], np.cumsum(each)])
+    totals = np.zeros(count)
+    totals[group[rows[starts[:-1]]]] = np.add.reduceat(
+        each * (np.repeat(sums[starts[1:]], np.diff(starts)) - sums[below]), starts[:-1]
+    )
+    return totals
+
+
+def runs(sizes):
+    """0, 1, ... of each of some runs, one after the other."""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+
+
+class Scores:
+    """What both sweeps share: scores of all rows, and sums of rows times errors."""
+
+    def __init__(self, X, rule, offset, backend, n_threads):
+        self.X, self.rule, self.offset = X, rule, offset
+        self.options = {"offset": offset, "backend": backend, "n_threads": n_threads}
+        self.kernels, self.n_threads = _config.kernels(backend), n_threads
+        self.last = None  # weights and their scores
+
+    @property
+    def rows(self):
+        return self.X.shape[0]
+
+    @property
+    def sparse(self):
+        return isinstance(self.X, CSR)
+
+    def _score(self, W):
+        with _config.threads(self.n_threads, work(self.X, 1, 1)) as n:
+            Z, finite = self.kernels.outputs(self.X, Link.IDENTITY, W, _grid(self.X, 1, 1, single=False), n)
+        if not finite:
+            check_finite(self.X)
+            if np.abs(W).max() <= 1:  # else the weights may have run away, and the solver knows what to do
+                raise_too_large(self.X)
+        return Z[:, 0]
+
+    def scores(self, W):
+        """Scores and offset of all rows; those of the last weights are kept."""
+        if self.last is None or not np.array_equal(W, self.last[0]):
+            z = self._score(W)
+            self.last = W.copy(), z + self.offset if len(self.offset) else z
+        return self.last[1]
+
+    def _sum(self, e):
+        with _config.threads(self.n_threads, work(self.X, 1, 1)) as n:
+            g = self.kernels.combine(self.X, e, _grid(self.X, 1, 1, single=False), n)
+        return np.concatenate([[0.0], g])[None, :]
+
+    def __call__(self, W, order=1):
+        loss, active, e = self._link(self.scores(W))
+        g = self._sum(e) if order and np.isfinite(loss) else np.full(W.shape, np.nan)
+        if order and not (np.isfinite(loss) and np.isfinite(g).all()):
+            check_finite(self.X)
+            if np.abs(W).max() <= 1:
+                raise_too_large(self.X)
+        return Sums(float(loss), float(active), g, self._framed(W) if order == 2 else None)
+
+    def _framed(self, W):
+        """The Hessian with a row and a column for the intercept."""
+        H = np.zeros((W.shape[1], W.shape[1]))
+        H[1:, 1:] = self.hessian(W)
+        return H
+
+    def product(self, W, V):
+        """The Hessian at W times V, (1, d+1)."""
+        return self._sum(self._bend(self.scores(W), self._score(V)))
+
+    def exact(self):
+        """Whether the Hessian is that of all pairs."""
+        return self.count() * self.X.shape[1] <= PAIRS
+
+    def sharpen(self):
+        """Products are float64 always."""
+        return False
+
+    def factors(self, W):
+        """1 and the Hessian, (d+1, d+1): what `metric.kronecker` multiplies."""
+        M = self._framed(W)
+        size = np.trace(M) / (len(M) - 1)
+        M[0, 0] = size or 1.0
+        return np.ones((1, 1)), M if size > 0 else np.eye(len(M))  # no pair bends here
+
+    def fractions(self):
+        return np.ones(1)
+
+    def squares(self):
+        """sum_t c x_j^2 of each column, c four times a bound on the curvature of a row's pairs: see `metric.diagonal`."""
+        return norms(self.X, np.ascontiguousarray(4 * CURVATURE.get(self.rule.loss, 1.0) * self.degrees()), axis=0)
+
+    def moments(self):
+        """0, because means cancel in every pair, and the standard deviation of each column."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, deviation = moments(self.X, np.ones(1))
+        if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
+            check_finite(self.X)
+            raise_too_large(self.X)
+        return np.zeros_like(mean), deviation
+
+
+class RankSweep(Scores):
+    """Loss, gradient and Hessian over all ordered pairs of rows within queries.
+
+    `group` and `y` are the query and the grade of each row of X, numbers of any kind. `s` is (N,) or (1,): a pair weighs the
+    product of its rows' weights. With `gain`, (N,), pairs also weigh what exchanging them would change in the queries'
+    discounted gains, in the order of the last `reorder`.
+    """
+
+    def __init__(self, X, group, y, s, rule, *, gain=NONE, discount=NONE, offset=NONE, backend=None, n_threads=None):
+        super().__init__(X, rule, offset, backend, n_threads)
+        self.group, self.y, self.s, self.gain, self.discount = group, y, s, gain, discount
+        self.places, *starts_and_edges = in_order(group, y)
+        pick = lambda a: np.ascontiguousarray(a[self.places], dtype=np.float64) if len(a) > 1 else a  # noqa: E731
+        self.queries = Queries(*starts_and_edges, pick(s), pick(gain), pick(discount))
+        self.straight = bool((self.places == np.arange(len(self.places))).all())  # rows stand in that order already
+        self.grid = group_grid(self.queries.starts)
+
+    def _ordered(self, z):
+        return z if self.straight else z[self.places]
+
+    def _scattered(self, e):
+        if self.straight:
+            return e
+        out = np.empty_like(e)
+        out[self.places] = e
+        return out
+
+    def _pair_work(self):
+        return 4 * (self.pairs if self.rule.loss == PairLoss.LOGISTIC else 20 * self.rows)
+
+    def _link(self, z):
+        with _config.threads(self.n_threads, self._pair_work()) as n:
+            loss, active, e = self.kernels.rank_link(self._ordered(z), self.queries, self.rule, self.grid, n)
+        return loss, active, self._scattered(e)
+
+    def _bend(self, z, u):
+        with _config.threads(self.n_threads, self._pair_work()) as n:
+            out = self.kernels.rank_bend(self._ordered(z), self._ordered(u), self.queries, self.rule, self.grid, n)
+        return self._scattered(out)
+
+    @cached_property
+    def counts(self):
+        """How many rows each row is preferred to, in the order of the queries."""
+        starts = self.queries.starts
+        return np.repeat(starts[1:], np.diff(starts)) - self.queries.below
+
+    @cached_property
+    def pairs(self):
+        """The number of ordered pairs."""
+        return int(self.counts.sum())
+
+    def total(self):
+        """The weight of all pairs: that of each row times that of the rows below it."""
+        return float((self._each() * self._sums_below()).sum())
+
+    def _each(self):
+        return np.broadcast_to(self.queries.s, self.rows)
+
+    def _sums_below(self):
+        starts, s = self.queries.starts, np.concatenate([[0.0], np.cumsum(self._each())])
+        return np.repeat(s[starts[1:]], np.diff(starts)) - s[self.queries.below]
+
+    def degrees(self):
+        """The weight of each row's pairs."""
+        starts, s = self.queries.starts, np.concatenate([[0.0], np.cumsum(self._each())])
+        over = s[self.queries.above] - np.repeat(s[starts[:-1]], np.diff(starts))
+        return self._scattered(self._each() * (over + self._sums_below()))
+
+    def hessian(self, W):
+        """(d, d). Of more pairs than are worth it, that of a sample of their rows."""
+        d = self.X.shape[1]
+        if self.pairs * d > PAIRS:
+            part = self.sample(max(20 * d, int(self.rows * np.sqrt(PAIRS / 2 / (self.pairs * d)))), seed=0)
+            if part.pairs < self.pairs / 2:
+                return part.hessian(W)
+        z, starts, H = self._ordered(self.scores(W)), self.queries.starts, np.zeros((d, d))
+        cuts = np.unique(np.searchsorted(starts, np.arange(0, self.rows, max(1, CELLS // d)), side="left"))
+        for first, last in zip(cuts, [*cuts[1:], len(starts) - 1], strict=True):
+            if first == last:
+                continue
+            lo, hi = starts[first], starts[last]
+            X, queries = self._gathered(lo, hi), self._slice(first, last)
+            with _config.threads(self.n_threads, (hi - lo) * d * d) as n:
+                H += self.kernels.rank_hessian(X, z[lo:hi], queries, self.rule, group_grid(queries.starts, d * d), n)
+        return H
+
+    def _gathered(self, lo, hi):
+        """The rows from lo to hi, in the order of the queries, as float64 in C order."""
+        return _dense(take_rows(self.X, slice(lo, hi) if self.straight and not self.sparse else self.places[lo:hi]))
+
+    def _slice(self, first, last):
+        """Queries first to last alone."""
+        starts, above, below, s, gain, discount = self.queries
+        rows = slice(starts[first], starts[last])
+        cut = lambda a: a[rows] if len(a) > 1 else a  # noqa: E731
+        return Queries(
+            starts[first : last + 1] - starts[first],
+            above[rows] - starts[first],
+            below[rows] - starts[first],
+            cut(s),
+            cut(gain),
+            cut(discount),
+        )
+
+    def reorder(self, W, k):
+        """The same pairs, weighted by what the order of the scores makes of them: discounts 1 / log2(1 + rank) down to rank k."""
+        z = self.scores(W)
+        order = np.lexsort((-z, self.group))
+        rank = np.empty(self.rows, np.int64)
+        rank[order] = runs(np.diff(self.queries.starts))
+        return self.changed(discount=np.where(rank < k, 1 / np.log2(rank + 2.0), 0.0))
+
+    def changed(self, **what):
+        """The same sweep but for what is named."""
+        now = {name: getattr(self, name) for name in ("X", "group", "y", "s", "rule", "gain", "discount")}
+        return RankSweep(**(now | self.options | what))
+
+    def count(self):
+        """The number of ordered pairs."""
+        return self.pairs
+
+    def draw(self, places):
+        """(preferred, other) rows of the pairs at these places of the list of all, and their weights."""
+        ends = np.cumsum(self.counts)
+        first = np.searchsorted(ends, places, side="right")
+        second = self.queries.below[first] + places - (ends - self.counts)[first]
+        s = self.queries.s
+        weight = s[first] * s[second] if len(s) > 1 else s**2
+        return np.column_stack([self.places[first], self.places[second]]), weight
+
+    def part(self, rows, factors=1.0):
+        """A sweep over some of the rows, copied, in the order of the queries, their weights multiplied."""
+        pick = lambda a: a[rows] if len(a) > 1 else a  # noqa: E731
+        s = np.broadcast_to(pick(self.s) * factors, len(rows)).copy()
+        few = {name: pick(getattr(self, name)) for name in ("group", "y", "gain", "discount", "offset")}
+        return self.changed(X=take_rows(self.X, rows), s=s, **few)
+
+    def sample(self, m, seed, spread=False):
+        """A sweep over about m rows, weighted so that its sums are to be expected of all pairs.
+
+        Whole queries where those are small; of large ones the rows of each grade at random, rare grades more densely.
+        """
+        if m >= self.rows:
+            return self
+        rng, sizes = np.random.default_rng(seed), np.diff(self.queries.starts)
+        many = int(min(len(sizes), max(1, m * len(sizes) // self.rows, m // FEW)))
+        chosen = np.sort(rng.permutation(len(sizes))[:many])
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        inside = np.zeros(len(sizes), bool)
+        inside[chosen] = True
+        places = np.flatnonzero(inside[query])
+        keep, factors = thin(self._cells(query, places), m, rng)
+        factors = factors * np.sqrt(len(sizes) / many)  # of a pair: once for each of its rows
+        rows = self.places[places[keep]]
+        part = self.part(rows, factors)
+        return part if part.pairs else self
+
+    def _cells(self, query, places):
+        """Numbers of the cells of query and grade that these rows are in; of many grades, those of 16 neighbouring ranges."""
+        starts, above = self.queries.starts, self.queries.above
+        new = np.concatenate([[True], above[1:] != above[:-1]])
+        grade = np.cumsum(new) - 1
+        grade = grade - grade[starts[:-1]][query]
+        most = np.maximum.reduceat(grade, starts[:-1])[query] + 1
+        grade = np.where(most > 16, grade * 16 // np.maximum(most, 1), grade)
+        return (query * 16 + grade)[places]
+
+    def columns(self, chosen):
+        """A sweep over some of the columns, copied."""
+        return self.changed(X=take_columns(self.X, chosen))
+
+
+def thin(cells, m, rng):
+    """About m rows, no more than so many of each cell: their places, and by how much each stands for others of its cell.
+
+    Rows of a cell stand together; of those that are cut down, one row is drawn from each of some equally long runs.
+    """
+    edges = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1], [True]]))
+    counts = np.diff(edges)
+    levels = np.sort(counts)
+    room = np.cumsum(levels) + levels * np.arange(len(levels) - 1, -1, -1)  # rows left when cells are cut to each level
+    cap = int(levels[np.searchsorted(room, m, side="right") - 1]) if room[0] <= m else 1
+    takes = np.minimum(counts, max(1, cap, m // len(counts)))
+    width = np.repeat(counts / takes, takes)
+    keep = np.repeat(edges[:-1], takes) + ((runs(takes) + rng.random(len(width))) * width).astype(np.int64)
+    return np.minimum(keep, np.repeat(edges[1:], takes) - 1), width
+
+
+class PairSweep(Scores):
+    """Loss, gradient and Hessian over given (preferred, other) pairs of rows, (P, 2) int64; s is (P,) or (1,)."""
+
+    def __init__(self, X, pairs, s, rule, *, offset=NONE, backend=None, n_threads=None):
+        super().__init__(X, rule, offset, backend, n_threads)
+        self.pairs_of, self.s = pairs, s
+
+    def _link(self, z):
+        return self.kernels.pair_link(z, self.pairs_of, self.s, self.rule)
+
+    def _bend(self, z, u):
+        return self.kernels.pair_bend(z, u, self.pairs_of, self.s, self.rule)
+
+    def total(self):
+        return float(self.s.sum() if len(self.s) > 1 else self.s[0] * len(self.pairs_of))
+
+    def degrees(self):
+        """The weight of each row's pairs."""
+        s = np.broadcast_to(self.s, len(self.pairs_of))
+        return sum(np.bincount(side, s, self.rows) for side in self.pairs_of.T)
+
+    def hessian(self, W):
+        """(d, d), from the pairs' differences, some of them at a time."""
+        z, d = self.scores(W), self.X.shape[1]
+        H, step = np.zeros((d, d)), max(64, CELLS // 8 // d)
+        for lo in range(0, len(self.pairs_of), step):
+            (u, v), s = self.pairs_of[lo : lo + step].T, self.s[lo : lo + step] if len(self.s) > 1 else self.s
+            c = s * self._bends(z[v] - z[u] + self.rule.margin)
+            D = _dense(take_rows(self.X, u)) - _dense(take_rows(self.X, v))
+            H += D.T @ (c[:, None] * D)
+        return H
+
+    def _bends(self, a):
+        """Curvatures of pairs."""
+        if self.rule.loss == PairLoss.SQUARED_HINGE:
+            return 2.0 * (a > 0)
+        if self.rule.loss == PairLoss.HUBER:
+            return ((a > 0) & (a <= self.rule.width)) / self.rule.width
+        u = np.exp(-np.abs(a))
+        return u / (1 + u) ** 2
+
+    def part(self, rows, factors=1.0):
+        """These rows, for `moments` alone: pairs are not kept."""
+        return self.changed(X=take_rows(self.X, rows), pairs=self.pairs_of[:1] * 0, s=self.s[:1], offset=NONE)
+
+    def changed(self, **what):
+        """The same sweep but for what is named."""
+        return PairSweep(**({"X": self.X, "pairs": self.pairs_of, "s": self.s, "rule": self.rule} | self.options | what))
+
+    def count(self):
+        """The number of pairs."""
+        return len(self.pairs_of)
+
+    def draw(self, places):
+        """The pairs at these places, and their weights."""
+        return self.pairs_of[places], self.s[places] if len(self.s) > 1 else self.s
+
+    def sample(self, m, seed, spread=False):
+        """A sweep over about m pairs, drawn evenly, weighted so that its sums are to be expected of all; on all rows."""
+        count = len(self.pairs_of)
+        if m >= count or m >= self.rows:
+            return self
+        chosen = np.sort(np.random.default_rng(seed).permutation(count)[:m])
+        s = (self.s[chosen] if len(self.s) > 1 else self.s) * (count / m)
+        return self.changed(pairs=self.pairs_of[chosen], s=s)
+
+    def columns(self, chosen):
+        """A sweep over some of the columns, copied."""
+        return self.changed(X=take_columns(self.X, chosen))
+
+
+def _dense(X):
+    """Rows as float64 in C order."""
+    if not isinstance(X, CSR):
+        return np.ascontiguousarray(X[:], dtype=np.float64)  # mapped rows are expanded
+    out = np.zeros(X.shape)
+    np.add.at(out, (np.repeat(np.arange(len(out)), np.diff(X.indptr)), X.indices), X.data)
+    return out

@@ -1,0 +1,57 @@
+"""The hinge with a margin: its corner is rounded, less and less, until the error that this makes is certified to be small."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import Result, metric, norm, result, start_norm
+from .lbfgs import search
+
+WIDEST = 2.0  # at zero weights all pairs are within the rounded corner, and bend
+NARROWER = 0.25  # each width of the corner is this share of the last
+
+
+def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True):
+    """Minimise exact(W) by way of objectives(width), which are smooth, below it, and nearer to it the smaller the width.
+
+    1. minimise the smooth objective, as far as it is worth
+    2. the gap: what rounding takes off the exact value, and how far the smooth one may be from its least, which the penalty
+       bounds by the gradient: F - min F <= sum_j g_j^2 / (2 l2_j)
+    3. stop when the gap has fallen to tol times the exact value; else improve what is the larger part of it
+
+    The result's gradient_norm is that relative gap. Without an L2 penalty nothing bounds the second part (`certified` is False):
+    then the inner solver's own tolerance, tol, is what holds.
+    """
+    width, inner_tol, n_iter = WIDEST, 1e-2, 0
+    while True:
+        objective = objectives(width)
+        found = inner(objective, W, tol=inner_tol, max_iter=max(1, max_iter - n_iter), trace=trace)  # 1
+        W, n_iter = found.W, n_iter + max(1, found.n_iter)
+        sums, value = objective(W), exact(W)
+        rounding = max(0.0, value - sums.loss)
+        rest = float((sums.g[:, 1:] ** 2 / (2 * objective.l2)).sum()) if certified else 0.0  # 2
+        gap = (rounding + rest) / value if value > 0 else 0.0
+        trace.say("smoothed", f"width {width:.1e}: loss {value:.6g}, gap {gap:.1e}")
+        converged = gap <= tol and (certified or inner_tol <= tol)
+        if converged or found.stopped or n_iter >= max_iter:  # 3
+            return Result(W, converged, n_iter, gap, trace.history, found.stopped)
+        if rounding > tol / 2 * value:
+            width *= NARROWER
+        if rest > tol / 2 * value or not certified:
+            inner_tol = max(inner_tol / 10, 1e-14 if certified else tol)
+
+
+def newton(objective, W, *, tol, max_iter, trace):
+    """Newton with the Hessian of all rows at every step: few pairs bend, others at each step, and a sample would miss them."""
+    start = start_norm(objective, W)
+    sums, n_iter = objective(W, 2), 0
+    stop = trace.add("newton", sums, W)
+    while norm(sums.g) > tol * start and not stop and n_iter < max_iter:
+        p = -metric.full(sums.H, W.shape, False)(sums.g)
+        found = search(objective, W, p, sums, float(np.vdot(sums.g, p)))
+        if found is None:
+            break
+        W, n_iter = W + found[0] * p, n_iter + 1
+        sums = objective(W, 2)
+        stop = trace.add("newton", sums, W)
+    return result(W, norm(sums.g), start, tol, n_iter, trace)
