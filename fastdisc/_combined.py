@@ -15,6 +15,7 @@ from . import _config, _validate, special
 from ._base import LinearClassifier, configured, number
 from ._joint import Constant, Joint, covers
 from ._kernels import Link
+from ._planes import bent
 from ._rows import window
 from ._sweep import outputs
 from .logistic import LogisticRegression
@@ -37,7 +38,7 @@ def weights(estimators):
     linear = (LinearClassifier.decision_function, LinearClassifierMixin.decision_function)
     if not all(getattr(type(model), "decision_function", None) in linear for model in estimators):
         return None
-    if any(sparse.issparse(model.coef_) or model.coef_.shape[0] != 1 for model in estimators):
+    if any(sparse.issparse(model.coef_) or model.coef_.shape[0] != 1 or bent(model) for model in estimators):
         return None
     return np.vstack([np.append(np.reshape(model.intercept_, -1)[:1], model.coef_[0]) for model in estimators])
 

@@ -23,7 +23,7 @@ FEW = 200_000  # cells of X: up to here a Newton step more costs next to nothing
 FINE = 1e-9
 
 # What a LogisticRegression must leave as it is, besides an L2 penalty: the rest has its own way of fitting.
-PLAIN = {"class_weight": None, "reference_class": None, "priors": None, "early_stopping": False, "callback": None}
+PLAIN = {"basis": None, "class_weight": None, "reference_class": None, "priors": None, "early_stopping": False, "callback": None}
 
 
 class Constant(ClassifierMixin, BaseEstimator):

@@ -122,12 +122,19 @@ def points(X, d):
     return X
 
 
+def bent(model):
+    """Whether the scores are linear in basis functions of the features, and not in the features themselves."""
+    return getattr(model, "basis", None) is not None
+
+
 def weights(model):
     """coef_ (K, d) and intercept_ (K,) of a fitted model."""
     if not hasattr(model, "coef_"):
         if hasattr(model, "fit"):
             check_is_fitted(model)
         raise ValueError(f"{type(model).__name__} has no coef_: it is not a linear model")
+    if bent(model):
+        raise ValueError(f"{type(model).__name__} has a basis: it is not a linear model of the features")
     coef = model.coef_.toarray() if sparse.issparse(model.coef_) else np.asarray(model.coef_, dtype=np.float64)
     coef = np.atleast_2d(coef)
     return coef, np.broadcast_to(np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64).reshape(-1), len(coef))

@@ -8,6 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fastdisc import LogisticRegression, OneVsRestClassifier, PairwiseClassifier, _combined
 from fastdisc._joint import covers
+from fastdisc.basis import Quadratic
+from fastdisc.geometry import boundary_2d, hyperplane
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
 
@@ -146,6 +148,19 @@ def test_what_has_its_own_way_of_fitting(what, rng):
         np.testing.assert_array_equal(
             model.estimators_[0].coef_, LogisticRegression(**ELSEWHERE[what]).fit(X[rows], target).coef_
         )
+
+
+def test_a_basis_bends_every_discriminant(rng):
+    X = rng.uniform(-2, 2, (600, 2))
+    y = np.digitize((X**2).sum(axis=1), [1.0, 2.5])  # rings
+    for kind in (PairwiseClassifier, OneVsRestClassifier):
+        model = kind(LogisticRegression(C=100, basis=Quadratic())).fit(X, y)
+        assert not covers(model.estimator) and model.score(X, y) > 0.9 and not hasattr(model, "coef_")
+        assert (model.predict_proba(X).argmax(axis=1) == y).mean() > 0.9
+        with pytest.raises(ValueError, match="has a basis"):
+            hyperplane(model.estimators_[0])
+        with pytest.raises(ValueError, match="not a linear model"):
+            boundary_2d(model, (-2, 2, -2, 2))
 
 
 def test_wide_data_are_fitted_one_by_one(rng):
