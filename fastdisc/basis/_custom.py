@@ -103,7 +103,7 @@ class Custom(Basis):
         - f(x, out): the same, writing the features to `out`, which spares an array a row,
         - with `vectorized`, f(X) or f(X, out) of some rows at a time, (n, d) to (n, D).
 
-        Numba takes globals for constants. What it cannot compile is run by Python, a block of rows at a time and on one thread at a
+        Numba takes globals for constants. What it cannot compile is run by Python, a block of rows at a time, by one thread at a
         time, and a warning gives the reason.
     n_features : int, optional
         The number of features D; told from the first row where f returns them.
