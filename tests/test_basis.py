@@ -107,6 +107,8 @@ def test_chosen_and_standardised_features(rng, backend):
     kernels = load(backend)
     some = mapped.take_columns(np.arange(19)).standardized(mean[:19], scale[:19]).take_columns(chosen).take_rows(slice(3, 44))
     expected = ((F - mean) / scale)[3:44][:, chosen]
+    twice = mapped.standardized(mean, 2 * scale).standardized(0 * mean + 1, 0 * mean + 3)
+    np.testing.assert_allclose(kernels.expand(twice, Grid(16, 32), 2), ((F - mean) / (2 * scale) - 1) / 3, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(kernels.expand(some, Grid(16, 32), 2), expected, rtol=1e-12, atol=1e-13)
     assert some.name(0) == mapped.names()[17]
 

@@ -123,7 +123,8 @@ class Mapped:
 
     def standardized(self, mean, scale):
         """The features less a mean, divided by a scale."""
-        assert self.mean is None
+        if self.mean is not None:
+            mean, scale = self.mean + self.scale * mean, self.scale * scale
         return self.like(mean=np.ascontiguousarray(mean), scale=np.ascontiguousarray(scale))
 
     def name(self, column):

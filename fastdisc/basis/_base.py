@@ -29,16 +29,17 @@ class Basis(TransformerMixin, BaseEstimator):
         """
         before = vars(self).copy()
         try:
-            return self.settle(_validate.features(self, X, reset=True), y)
+            X = _validate.features(self, X, reset=True)
+            _validate.check_finite(X)
+            return self.settle(X, y)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
             raise
 
     def settle(self, X, y=None):
-        """`fit` on rows that are validated."""
+        """`fit` on rows that are validated; a sweep over the features will tell if they are finite."""
         _check_dense(X)
-        _validate.check_finite(X)
         vars(self).pop("_program", None)
         self._learn(X, y)
         self.program()

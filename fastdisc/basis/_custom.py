@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import warnings
+from collections.abc import Hashable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -102,7 +103,8 @@ class Custom(Basis):
         - f(x, out): the same, writing the features to `out`, which spares an array a row,
         - with `vectorized`, f(X) or f(X, out) of some rows at a time, (n, d) to (n, D).
 
-        What Numba cannot compile is run by Python, a block of rows at a time, and a warning gives the reason.
+        Numba takes globals for constants. What it cannot compile is run by Python, a block of rows at a time, by one thread at a
+        time, and a warning gives the reason.
     n_features : int, optional
         The number of features D; told from the first row where f returns them.
     vectorized : bool, default=False
@@ -155,7 +157,7 @@ class Custom(Basis):
 
     def _parts(self):
         call = Call(self.function, bool(self.vectorized), self._writes(), self.n_features_in_, self.n_features_out_)
-        block = block_of(call)
+        block = block_of(call) if isinstance(self.function, Hashable) else Block(call)
         return [Part(Map.CUSTOM, self.n_features_out_, function=block, address=block.address)]
 
     def _names(self, names):

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
+from .. import _validate
 from .._base import choice, number
 from .._kernels.maps import Map, Part, turned
 from .._rows import strata
@@ -65,6 +66,7 @@ class RadialGaussian(Basis):
 
     def _learn(self, X, y):
         choice(self.method, "method", ("sample", "kmeans"))
+        _validate.check_finite(X)  # centres are rows
         self.centers_ = self._find(X) if isinstance(self.centers, Integral) else _given(self.centers, "centers", X.shape[1])
         self.width_ = np.broadcast_to(self._widths(), len(self.centers_)).copy()
 
@@ -131,6 +133,7 @@ class HalfSpace(Basis):
         self.random_state = random_state
 
     def _learn(self, X, y):
+        _validate.check_finite(X)  # planes go through rows
         rng, d = check_random_state(self.random_state), X.shape[1]
         if isinstance(self.normals, Integral):
             n = number(self.normals, "normals", low=1, whole=True)
