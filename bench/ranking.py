@@ -7,7 +7,6 @@ import itertools
 from functools import cache, partial
 
 import numpy as np
-from measure import best_of
 from problems import data_folder
 from race import timed
 from sklearn.datasets import load_svmlight_file
@@ -19,6 +18,12 @@ from fastdisc import PairwiseRanker, _kernels, metrics
 from fastdisc._kernels import Link, PairLoss, PairRule
 from fastdisc._rank_sweep import RankSweep
 from fastdisc._sweep import Sweep
+
+
+def turns(calls, rounds):
+    """The best time of each call, in turn, with a pause before each: threads of the last one may still spin."""
+    times = [[timed(call)[0] for call in calls] for _ in range(rounds)]
+    return np.min(times, axis=0).tolist()
 
 
 @cache
@@ -66,7 +71,7 @@ def fit(data, loss, name, *, goal, rounds=9, slow=20.0):
     for rival in rivals:
         other = _loosest(theirs[rival], lambda model: objective(loss, D, sign, model.coef_[0]) / best - 1, goal, slow)
         again = 1 if other[1] > 2 else rounds
-        times = best_of([partial(ours, mine[0]), partial(theirs[rival], other[0])], again)
+        times = turns([partial(ours, mine[0]), partial(theirs[rival], other[0])], again)
         label = "LinearSVC" if loss == "squared_hinge" else "lbfgs" if rival == "logistic" else rival
         row = {"problem": name, "ours": min(times[0], mine[1]), "gap": mine[2], "theirs": min(times[1], other[1])}
         rows.append(row | {"rival": f"scikit-learn {label} on {len(D):,} differences", "rival_gap": other[2]})
@@ -102,7 +107,7 @@ def trees(name, *, goal, rounds=5):
         ours = PairwiseRanker(loss, C=C, tol=1e-4).fit(X, y, group=sizes)
         _, predict = fit_ranker(X, y, sizes)
         call = lambda loss=loss, C=C: PairwiseRanker(loss, C=C, tol=1e-4).fit(X, y, group=sizes)  # noqa: E731
-        times = best_of([call, lambda: fit_ranker(X, y, sizes)], rounds)
+        times = turns([call, lambda: fit_ranker(X, y, sizes)], rounds)
         score = lambda z: metrics.ndcg_score(b, z, group=test, k=10, gains="exponential")  # noqa: E731
         found = {"problem": f"{name}, {loss}", "ours": times[0], "rival": f"LightGBM 100 trees (NDCG@10 {score(predict(A)):.4f})"}
         rows.append(found | {"theirs": times[1], "accuracy": score(ours.predict(A))})
@@ -122,7 +127,7 @@ def gradient(name, *, goal, n=1_000_000, d=50, rounds=5):
         sweep.last = None
         sweep(W)
 
-    times = best_of([lambda: once(ranking), lambda: once(plain)], rounds)
+    times = turns([lambda: once(ranking), lambda: once(plain)], rounds)
     row = {"problem": name, "ours": times[0], "rival": "logistic gradient of the same rows", "theirs": times[1]}
     return {"rows": [row], "runs": [], "missing": {}}
 
@@ -139,7 +144,7 @@ def updates(name, *, goal, n=50_000, d=46, count=500_000, slow=10_000):
             if X[v] @ w - X[u] @ w + 1 > 0:
                 w -= 0.01 * (X[v] - X[u])
 
-    times = best_of([lambda: kernels.rank_pairs(X, pairs, one, np.zeros(d), 0.01, rule), loop], 5)
+    times = turns([lambda: kernels.rank_pairs(X, pairs, one, np.zeros(d), 0.01, rule), loop], 5)
     row = {"problem": name, "ours": times[0], "rival": "a loop over NumPy rows", "theirs": times[1] * count / slow}
     return {"rows": [row], "runs": [], "missing": {}}
 
@@ -150,7 +155,7 @@ def ndcg(name, *, goal, n=1_000_000, queries=10_000, some=300):
     y, z, query = rng.integers(0, 5, n), rng.standard_normal(n), np.sort(rng.integers(0, queries, n))
     starts = np.flatnonzero(np.diff(query, prepend=-1))[: some + 1]
     loop = lambda: [theirs_ndcg([y[a:b]], [z[a:b]], k=10) for a, b in itertools.pairwise(starts)]  # noqa: E731
-    times = best_of([lambda: metrics.ndcg_score(y, z, group=query, k=10), loop], 5)
+    times = turns([lambda: metrics.ndcg_score(y, z, group=query, k=10), loop], 5)
     row = {"problem": name, "ours": times[0], "rival": "scikit-learn, query by query", "theirs": times[1] * queries / some}
     return {"rows": [row], "runs": [], "missing": {}}
 

@@ -31,22 +31,41 @@ cdef inline void ask_row(const Plan* plan, Py_ssize_t t) noexcept nogil:
 cdef inline double dot_gap(const double* xu, const double* xv, const double* w, Py_ssize_t d) noexcept nogil:
     """w'(x_v - x_u), both rows in one pass"""
     cdef double[8] z
-    cdef Py_ssize_t j, l
-    for l in range(8):
-        z[l] = 0
+    cdef double rest = 0
+    cdef Py_ssize_t j, i
+    for i in range(8):
+        z[i] = 0
     for j in range(0, d - 7, 8):
-        for l in range(8):
-            z[l] += w[j + l] * (xv[j + l] - xu[j + l])
-    for j in range(d - d % 8, d):
-        z[j % 8] += w[j] * (xv[j] - xu[j])
-    return ((z[0] + z[4]) + (z[2] + z[6])) + ((z[1] + z[5]) + (z[3] + z[7]))
+        for i in range(8):
+            z[i] += w[j + i] * (xv[j + i] - xu[j + i])
+    j = d - d % 8
+    if d - j >= 4:
+        for i in range(4):
+            z[i] += w[j + i] * (xv[j + i] - xu[j + i])
+        j += 4
+    for i in range(j, d):
+        rest += w[i] * (xv[i] - xu[i])
+    return (((z[0] + z[4]) + (z[2] + z[6])) + ((z[1] + z[5]) + (z[3] + z[7]))) + rest
 
 
 cdef inline void add_gap(const double* xu, const double* xv, double a, Py_ssize_t d, double* w) noexcept nogil:
-    """w += a (x_u - x_v)"""
-    cdef Py_ssize_t j
-    for j in range(d):
-        w[j] += a * (xu[j] - xv[j])
+    """w += a (x_u - x_v); sums go through registers, because the compiler cannot know that w is no part of X"""
+    cdef double[8] r
+    cdef Py_ssize_t j, i
+    for j in range(0, d - 7, 8):
+        for i in range(8):
+            r[i] = w[j + i] + a * (xu[j + i] - xv[j + i])
+        for i in range(8):
+            w[j + i] = r[i]
+    j = d - d % 8
+    if d - j >= 4:
+        for i in range(4):
+            r[i] = w[j + i] + a * (xu[j + i] - xv[j + i])
+        for i in range(4):
+            w[j + i] = r[i]
+        j += 4
+    for i in range(j, d):
+        w[i] += a * (xu[i] - xv[i])
 
 
 cdef Py_ssize_t rank_rows(const Plan* plan, const int64_t* pairs, Py_ssize_t count, const double* s, Py_ssize_t step, double eta, int loss,
