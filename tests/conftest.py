@@ -16,6 +16,19 @@ FLOATS = ("float64", "float32")
 CASES = [(dtype, layout) for dtype in DTYPES for layout in LAYOUTS if layout in ("C", "F") or (dtype in FLOATS)]
 
 
+# What Numba compiles, for tens of seconds a type: each kind of memory order, of width and of index once. Tests of kernels
+# take their types from these, and so share what is compiled.
+NUMBA_CASES = [
+    ("float64", "C"),
+    ("float64", "strided"),
+    ("float64", "csr32"),
+    ("float32", "C"),
+    ("float32", "csr64"),
+    ("uint8", "F"),
+]
+KERNEL_CASES = [("cython", *case) for case in CASES] + [("numba", *case) for case in NUMBA_CASES]
+
+
 def make_features(rng, n, d, dtype="float64", layout="C"):
     """Random rows in a layout; whole numbers stay small, about half of sparse cells are empty."""
     X = rng.standard_normal((n, d))

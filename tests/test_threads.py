@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import FAST, make_features, make_problem, make_queries
+from conftest import FAST, NUMBA_CASES, make_features, make_problem, make_queries
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -26,12 +26,9 @@ def same_bits(results):
             assert (a is None and b is None) or np.array_equal(np.asarray(a), np.asarray(b))
 
 
-@pytest.mark.parametrize("layout", ["C", "csr32"])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8"])
+@pytest.mark.parametrize(("dtype", "layout"), NUMBA_CASES)
 @pytest.mark.parametrize("K", [2, 4])
 def test_bits_do_not_depend_on_threads(backend, rng, layout, dtype, K):
-    if layout == "csr32" and dtype == "uint8":
-        dtype = "float64"
     problem = make_problem(rng, 10_003, 6, K, dtype, layout)
     X, link, _, s, W = problem
     o = rng.standard_normal((10_003, len(W)))
