@@ -45,7 +45,7 @@ def sweeps_chunk(X, link, r, s, o, target, part, W, w0, order, block, lo, hi, su
             sums[2, k] += e
             if order == 2:
                 curvature(link, 0, 0, E, Y, own, m, c)
-                gram(X, lo, m, c, P, Q, H[k])
+                gram(x, lo, m, c, P, Q, H[k])
         if order > 0:
             accumulate(x, lo, m, Z, g)
             G += g
