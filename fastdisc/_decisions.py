@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import special
+
 TINY = 1e-7  # from 0 and 1: pairs that are certain would leave the equations of a coupling without a solution
 SLICE = 1 << 11  # rows whose pairs are coupled at a time: K x K numbers each
 
@@ -104,24 +106,34 @@ def quadratic(r, K):
     return p / p.sum(axis=0)
 
 
-def likelihood(r, K, rounds=1000, tol=1e-10):
+def likelihood(r, K, rounds=100, tol=1e-10):
     """p whose pairs p_i / (p_i + p_j) are nearest to r_ij in likelihood (Hastie and Tibshirani 1998).
 
-    Each round moves every p_i by the ratio of sum_j r_ij to what p makes of it.
+    Newton's method on log p, in which the likelihood is concave, from the quadratic coupling. A step that changes log odds by up
+    to u is taken to the share log(1 + u) / u: the curvature cannot change faster than that, so every step gains.
     """
-    target = r.sum(axis=1)
-    p = target / target.sum(axis=0)
+    R, off = r.transpose(2, 0, 1), ~np.eye(K, dtype=bool)  # (n, K, K)
+    t = np.log(np.maximum(quadratic(r, K), TINY)).T  # (n, K)
     for _ in range(rounds):
-        made = (p[:, None] / (p[:, None] + p[None])).sum(axis=1) - 0.5
-        step = target / made
-        p = p * step
-        p /= p.sum(axis=0)
-        if np.abs(step - 1).max() <= tol:
+        Y = off * special.sigmoid(t[:, :, None] - t[:, None, :])
+        g = (R - Y).sum(axis=2)
+        if np.abs(g).max() <= tol:
             break
-    return p
+        C = Y * Y.transpose(0, 2, 1)
+        H = np.eye(K) * C.sum(axis=2)[:, :, None] - C + 1 / K  # a constant added to log p changes nothing: lifted
+        step = np.linalg.solve(H, g[:, :, None])[:, :, 0]
+        u = np.maximum(np.ptp(step, axis=1, keepdims=True), 1e-300)
+        t += step * np.log1p(u) / u
+    return special.softmax(t).T
 
 
 COUPLINGS = {"quadratic": quadratic, "likelihood": likelihood}
+
+
+def check_label(reject_label, classes):
+    """ValueError for what cannot stand for a rejected row."""
+    if reject_label is not None and (not np.isscalar(reject_label) or reject_label in classes.tolist()):
+        raise ValueError(f"reject_label must be a label that is none of the classes {classes.tolist()}, got {reject_label!r}")
 
 
 def answers(classes, codes, rejected, reject_label):
@@ -131,6 +143,8 @@ def answers(classes, codes, rejected, reject_label):
     names = np.array([reject_label])
     same = names.dtype.kind in "US" if classes.dtype.kind in "US" else names.dtype.kind in "iufb" and classes.dtype.kind in "iufb"
     kind = np.result_type(classes, names) if same and classes.dtype.kind != "b" else object
+    if classes.dtype.kind in "iu" and names.dtype.kind in "iu" and np.dtype(kind).kind == "f":
+        kind = object  # uint64 beside -1: floats would be other labels
     found = classes.astype(kind)[codes]
     found[rejected] = reject_label
     return found

@@ -120,7 +120,8 @@ def boundary_2d(model, box):
     corners = np.array([[box[0], box[2]], [box[1], box[2]], [box[1], box[3]], [box[0], box[3]]])
     if largest_decides(model):
         W = np.column_stack(discriminants(model)[::-1])
-        return {label: _convex(corners, W[k] - np.delete(W, k, axis=0)) for k, label in enumerate(model.classes_.tolist())}
+        own = [[] if (W[:k] == w).all(axis=1).any() else _convex(corners, w - np.delete(W, k, axis=0)) for k, w in enumerate(W)]
+        return dict(zip(model.classes_.tolist(), own, strict=True))  # of classes with the same discriminant the first has it all
     return _cells(model, corners, _planes(model, coef, intercept))
 
 
@@ -142,7 +143,7 @@ def _clip(corners, plane):
     for here, there, a, b in zip(corners, np.roll(corners, -1, axis=0), g, np.roll(g, -1), strict=True):
         if a >= 0:
             kept.append(here)
-        if a * b < 0:
+        if (a < 0 < b) or (b < 0 < a):
             kept.append(here + a / (a - b) * (there - here))
     return np.array(kept)
 

@@ -84,16 +84,16 @@ class Sweep:
         """The same data by columns, where that is the better way to add up; else None."""
         if not _turned.suits(self.X, self.link, len(self.counts)):
             return None
-        scores = partial(outputs, link=Link.IDENTITY, backend=self.options["backend"], n_threads=self.n_threads)
-        return _turned.Turned(self.X, self.s, self.offset, lambda X, W: scores(X, W=W))
+        return _turned.Turned(self.X, self.s, self.offset, partial(scores, self.kernels, n_threads=self.n_threads))
 
     def _sums(self, W, order):
         if order < 2 and self.turned:
-            return self.turned.sums(W, self.r)
-        with _config.threads(self.n_threads, work(self.X, len(W), order)) as n:
-            loss, errors, g, H = self.kernels.sweep(
-                self.X, self.link, self.r, self.s, self.offset, W, order, _grid(self.X, len(W), order, self.single), n
-            )
+            loss, errors, g, H = self.turned.sums(W, self.r)
+        else:
+            with _config.threads(self.n_threads, work(self.X, len(W), order)) as n:
+                loss, errors, g, H = self.kernels.sweep(
+                    self.X, self.link, self.r, self.s, self.offset, W, order, _grid(self.X, len(W), order, self.single), n
+                )
         if not (np.isfinite(loss) and (order == 0 or np.isfinite(g).all()) and (H is None or np.isfinite(H).all())):
             check_finite(self.X)
             if np.abs(W).max() <= 1:  # else the weights may have run away, and the solver knows what to do
@@ -363,6 +363,12 @@ class Penalized:
     def columns(self, chosen):
         l2 = self.l2[chosen] if self.l2.ndim else self.l2
         return self.like(self.sweep.columns(chosen), l2)
+
+
+def scores(kernels, X, W, *, n_threads):
+    """Scores of a linear model, (N, K), whether finite or not."""
+    with _config.threads(n_threads, work(X, len(W), 1)) as n:
+        return kernels.outputs(X, Link.IDENTITY, W, _grid(X, len(W), 1, single=False), n)[0]
 
 
 def outputs(X, link, W, *, backend=None, n_threads=None):

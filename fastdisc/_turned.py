@@ -47,10 +47,10 @@ class Turned:
 
     def sums(self, W, r):
         """Loss, errors, gradient."""
-        Z = self._scores(W)
-        loss, chosen, E, _ = _numpy.link_softmax(Z, r)
         s = self.s[:, 0]
-        return float((s * loss).sum()), float((s * (chosen != r)).sum()), self._accumulate(self.s * E), None
+        with np.errstate(over="ignore", invalid="ignore"):  # weights that have run away: the sums tell
+            loss, chosen, E, _ = _numpy.link_softmax(self._scores(W), r)
+            return float((s * loss).sum()), float((s * (chosen != r)).sum()), self._accumulate(self.s * E), None
 
     def product(self, W, V):
         """The Hessian at W times V."""

@@ -49,7 +49,8 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
     scoring : str, callable or None, default=None
         As in scikit-learn; None for accuracy, counted for all C in one pass.
     refit : bool, default=True
-        Fit all rows with the best values; else the folds' weights there are averaged.
+        Fit all rows with the best values; else the folds' weights there are averaged (scikit-learn averages those at each fold's
+        own best).
     fit_intercept, class_weight, tol, max_iter, solver, standardize, random_state, verbose, basis, backend, n_threads
         As in LogisticRegression.
     dual, intercept_scaling, n_jobs, use_legacy_attributes : ignored

@@ -103,6 +103,7 @@ class PairwiseClassifier(Combined):
         choice(self.coupling, "coupling", tuple(_decisions.COUPLINGS))
         A = self._rows(X)
         classes, r = _validate.labels(y, _num_samples(A))
+        _decisions.check_label(self.reject_label, classes)
         s = _validate.weighted_classes(_validate.sample_weight(sample_weight, len(r)), classes, r)
         pairs, joint = _decisions.pairs(len(classes)), self._joint(A, r, s)
         if joint:
@@ -300,6 +301,7 @@ class OneVsRestClassifier(Combined):
             classes = np.arange(targets.shape[1])
         else:
             classes, r = _validate.labels(y, _num_samples(A))
+            _decisions.check_label(self.reject_label, classes)
             sides = 2 * np.eye(len(classes), dtype=np.int8)[:, 1 if len(classes) == 2 else 0 :] - 1
         s = _validate.sample_weight(sample_weight, len(r))
         s = s if multilabel else _validate.weighted_classes(s, classes, r)

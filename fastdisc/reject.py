@@ -16,6 +16,8 @@ from . import _config, _decisions, _validate
 from ._base import all_or_nothing, configured, number
 from .logistic import LogisticRegression
 
+SLACK = 1e-12  # shares of the weight are sums, and rounded
+
 
 class ErrorRejectCurve(NamedTuple):
     """What each threshold rejects, and how often what is left is wrong. From no rejection to the most that some row survives."""
@@ -31,12 +33,12 @@ class ErrorRejectCurve(NamedTuple):
 
     def at_error(self, error):
         """The lowest threshold with at most this share of errors; None where there is none."""
-        good = np.flatnonzero(self.error <= error)
+        good = np.flatnonzero(self.error <= error + SLACK)
         return float(self.thresholds[good[0]]) if len(good) else None
 
     def at_rejection(self, rejection):
         """The highest threshold that rejects at most this share."""
-        return float(self.thresholds[np.flatnonzero(self.rejection <= rejection)[-1]])
+        return float(self.thresholds[np.flatnonzero(self.rejection <= rejection + SLACK)[-1]])
 
 
 def curve(P, r, s):
@@ -163,6 +165,7 @@ class RejectOption(ClassifierMixin, BaseEstimator):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         validate_data(self, X, reset=True, skip_check_array=True)
         classes, r = _validate.labels(y, _num_samples(X))
+        _decisions.check_label(self.reject_label, classes)
         s = _validate.weighted_classes(_validate.sample_weight(sample_weight, len(r)), classes, r)
         s = None if sample_weight is None else np.broadcast_to(s, len(r))
         if s is not None and not has_fit_parameter(self._estimator(), "sample_weight"):
@@ -188,6 +191,8 @@ class RejectOption(ClassifierMixin, BaseEstimator):
             model = self._fitted(_safe_indexing(X, train), classes[r[train]], None if s is None else s[train])
             P[np.ix_(test, np.searchsorted(classes, model.classes_))] = model.predict_proba(_safe_indexing(X, test))
             seen[test] = True
+        if not seen.any():
+            raise ValueError("cv has no fold")
         return curve(P[seen], r[seen], np.ones(seen.sum()) if s is None else s[seen])
 
     def _settle(self, found, error, rejection):

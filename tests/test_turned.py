@@ -33,6 +33,10 @@ def test_sums_and_products(sweeps, rng):
         np.testing.assert_allclose(by_columns.product(point, V), by_rows.product(point, V), rtol=1e-10, atol=1e-10)
 
 
+def test_weights_that_run_away_are_not_the_fault_of_the_data(sweeps):
+    assert not np.isfinite(sweeps[0](np.full((K, D + 1), 1e307) * np.arange(K)[:, None]).loss)
+
+
 def test_which_data_are_turned(rng):
     wide, narrow = make_features(rng, 40, 200, "float32", "csr64"), make_features(rng, 4000, 5, "float64", "csr32")
     assert _turned.suits(wide, Link.SOFTMAX, 3)
