@@ -259,6 +259,8 @@ def test_pipelines_searches_pickles_and_names():
         cv=3,
     ).fit(X, (X**2).sum(axis=1) > 3)
     assert search.best_params_ == {"logisticregression__basis__degree": 2}
+    search = GridSearchCV(LogisticRegression(basis=concat(Polynomial(), Threshold())), {"basis__0__degree": [1, 2]}, cv=3)
+    assert search.fit(X, (X**2).sum(axis=1) > 3).best_params_ == {"basis__0__degree": 2}
     model = LogisticRegression(basis=Quadratic(), C=np.inf).fit(X, y == 0)
     assert "a b" in str(model.summary())
     again = pickle.loads(pickle.dumps(model))

@@ -133,6 +133,7 @@ class Concat(Basis):
     Parameters
     ----------
     parts : list of bases
+        Their own parameters are `0__degree`, `1__width` and so on.
 
     Attributes
     ----------
