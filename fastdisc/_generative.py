@@ -255,7 +255,7 @@ class Scores:
 def draw(model, n, random_state, rows, columns=None):
     """n labelled rows: classes by their priors, and rows(k, m, rng) for the m of class k; X, y in random order."""
     check_is_fitted(model)
-    if getattr(model, "basis", None) is not None and columns is None:
+    if hasattr(model, "basis_") and columns is None:
         raise ValueError("sample: with a basis the model knows how features are distributed, not rows")
     number(n, "n", low=1, whole=True)
     rng = check_random_state(random_state)

@@ -124,7 +124,7 @@ def points(X, d):
 
 def bent(model):
     """Whether the scores are linear in basis functions of the features, and not in the features themselves."""
-    return getattr(model, "basis", None) is not None
+    return getattr(model, "basis_", None) is not None
 
 
 def weights(model):

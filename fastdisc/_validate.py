@@ -20,31 +20,40 @@ def features(estimator, X, *, reset, y=None):
     With `reset` the basis is fitted first, and stored as `basis_`; y is for a basis that asks for labels.
     """
     X = _rows(estimator, X, reset=reset)
-    basis = getattr(estimator, "basis", None)
     if reset:
         vars(estimator).pop("basis_", None)
-        if basis is not None:
-            estimator.basis_ = _fit_basis(estimator, basis, X, y)
-    return X if basis is None else estimator.basis_.mapped(X, estimator.backend)
+        if getattr(estimator, "basis", None) is not None:
+            estimator.basis_ = _fit_basis(estimator, estimator.basis, X, y)
+    fitted = getattr(estimator, "basis_", None)  # not the parameter, which may have changed since
+    return X if fitted is None else fitted.mapped(X, estimator.backend)
 
 
-def _fit_basis(estimator, basis, X, y):
-    from .basis._base import Basis, fit_clone
+def _check_basis(basis):
+    from .basis._base import Basis
 
     if not isinstance(basis, Basis):
         raise ValueError(f"basis must be one of fastdisc.basis, or None, got {basis!r}")
+
+
+def _fit_basis(estimator, basis, X, y):
+    from .basis._base import fit_clone
+
+    _check_basis(basis)
     return fit_clone(basis, estimator, X, y)
 
 
 def same_basis(one, other):
     """Whether two fitted models learn from the same features."""
-    programs = [model.basis_.program() if getattr(model, "basis", None) is not None else None for model in (one, other)]
+    programs = [model.basis_.program() if hasattr(model, "basis_") else None for model in (one, other)]
     return programs[0] is programs[1] or (None not in programs and programs[0].same(programs[1]))
 
 
 def blind(basis):
     """ValueError for a basis that learns from labels, where it would see those of rows that are held out."""
-    if basis is not None and basis.__sklearn_tags__().target_tags.required:
+    if basis is None:
+        return
+    _check_basis(basis)
+    if basis.__sklearn_tags__().target_tags.required:
         raise ValueError(
             f"{basis!r} learns from labels, also from those of the rows held out: take cross_val_score or GridSearchCV"
         )
@@ -303,7 +312,10 @@ def class_weight(weight, classes, codes, s, all_present=True):
 def check_finite(X):
     """Name the first NaN or infinity in X. Called when a sum came out non-finite, so clean data pay nothing for the check."""
     if isinstance(X, Mapped):
+        failure = X.failure()
         check_finite(X.raw)
+        if failure is not None:
+            raise failure
         _check_features(X)
     elif isinstance(X, CSR):
         bad = ~np.isfinite(X.data)

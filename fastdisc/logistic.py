@@ -397,7 +397,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
             free[base] = False
             V = V - V[base]
         columns = getattr(self, "feature_names_in_", [f"x{j}" for j in range(shape[1] - 1)])
-        columns = columns if self.basis is None else self.basis_.get_feature_names_out()
+        columns = columns if not hasattr(self, "basis_") else self.basis_.get_feature_names_out()
         names = ["intercept", *map(str, columns)]
         labels = [""] if shape[0] == 1 else [f"{name}: " for name in self.classes_]
         return {

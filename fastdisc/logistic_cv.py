@@ -170,6 +170,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         self.coefs_paths_, self.n_iter_ = np.roll(V, -1, axis=-1), n_iter.astype(np.int32)
         self.classes_, self.coef_, self.intercept_ = classes, W[:, 1:].copy(), W[:, 0].copy()
         for name in ("n_features_in_", "feature_names_in_", "basis_"):
+            vars(self).pop(name, None)
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
         return self

@@ -176,6 +176,45 @@ def test_copies_and_pickles(rng, name):
     assert "_program" not in again.__getstate__()
 
 
+@pytest.mark.parametrize(
+    ("model", "changes"),
+    [
+        (Polynomial(2), {"degree": 3}),
+        (Polynomial(2), {"interactions_only": True}),
+        (Quadratic(rank=2), {"rank": None}),
+        (Quadratic(), {"rank": 1}),
+        (Custom(squares, vectorized=True), {"function": total, "vectorized": False, "n_features": 7}),
+        (Sine(np.array([1.0, 2.0])), {"frequency": 3.0}),
+    ],
+)
+def test_a_fitted_basis_stays_as_it_is(rng, model, changes):
+    X = rng.standard_normal((60, 4))
+    model = clone(model).fit(X, X[:, 0] > X[:, 1] ** 2)
+    F, names = model.transform(X), list(model.get_feature_names_out())
+    model.set_params(**changes)
+    for fitted in (model, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(fitted.transform(X), F)
+        assert list(fitted.get_feature_names_out()) == names
+
+
+def test_numbers_of_a_basis_are_copies(rng):
+    X, frequency = rng.standard_normal((9, 2)), np.array([1.0, 2.0])
+    model = Sine(frequency).fit(X)
+    F = model.transform(X)
+    frequency[:] = 0
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), F)
+
+
+def test_parts_have_their_parameters(rng):
+    model = concat(Polynomial(2), Sine())
+    assert model.get_params()["0__degree"] == 2 and set(model.get_params(deep=False)) == {"parts"}
+    model.set_params(**{"0__degree": 1, "1": Threshold(), "1__threshold": 0.5})
+    X = rng.standard_normal((9, 1))
+    assert list(model.fit(X).get_feature_names_out()) == ["x0", "1(x0 > 0.5)"]
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        model.set_params(**{"2__degree": 1})
+
+
 BAD = {
     "degree": (Polynomial(0), "degree must be a whole number >= 1"),
     "features": (Polynomial(400), "more than 10,000,000 features"),
@@ -185,7 +224,11 @@ BAD = {
     "no column": (Sine(columns=[]), "columns must be numbers or names"),
     "frequency": (Sine("high"), "frequency must be a finite number"),
     "phases": (Sine([1.0, 2.0, 3.0], [0.0, 1.0]), "Sine: one number for all"),
+    "column None": (Sine(columns=[None]), r"columns must be numbers or names of columns of X, which has 4; got \[None\]"),
     "width": (Gaussian(0.0, 0.0), "width must be > 0"),
+    "tiny width": (Gaussian(0.0, 1e-200), "neither so small nor so large"),
+    "huge width": (Gaussian(0.0, 1e200), "neither so small nor so large"),
+    "tiny radial width": (RadialGaussian(3, 1e-200), "neither so small nor so large"),
     "centers": (RadialGaussian([[1.0]]), "centers must be a whole number, or an array with 4 columns"),
     "too many centers": (RadialGaussian(51), "centers=51 cannot be found in n_samples=50"),
     "method": (RadialGaussian(3, method="guess"), "method must be one of 'sample', 'kmeans'"),

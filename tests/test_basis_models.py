@@ -1,4 +1,4 @@
-"""Models with a basis: the features inside the sweep are those of the matrix; quadratic discriminants; functions of a user."""
+"""Models with a basis: the features inside the sweep are those of the matrix; quadratic discriminants."""
 
 import pickle
 import warnings
@@ -17,7 +17,7 @@ import fastdisc
 from fastdisc import LogisticRegression, LogisticRegressionCV, OnlineClassifier, Perceptron, config_context
 from fastdisc._kernels import BACKENDS, NO_OFFSET, Link, grid, load
 from fastdisc._sweep import Sweep
-from fastdisc.basis import Custom, Polynomial, Quadratic, RadialGaussian, Threshold, concat
+from fastdisc.basis import Polynomial, Quadratic, RadialGaussian, Threshold, concat
 
 BASIS = concat(Quadratic(), RadialGaussian(5, random_state=1))
 MODELS = {
@@ -247,78 +247,6 @@ def test_rank_keeps_the_leading_eigenvectors(K):
     np.testing.assert_array_equal(F[:, :d], X)
 
 
-# --- functions of a user -----------------------------------------------------------------------------------------------------
-
-
-def waves(x):
-    return np.sin(x[0]), np.cos(x[1]), x[0] * x[2]
-
-
-def listed(x):
-    return [f"{v}" and v**2 for v in dict(enumerate(x)).values()]
-
-
-def listed_rows(X):
-    return np.array([listed(x) for x in X])
-
-
-def moody(x):
-    if x[0] > 2.5:
-        raise KeyError("no such wave")
-    return x[0]
-
-
-def test_custom_in_a_model_is_compiled():
-    X, y = problem()
-    model = LogisticRegression(basis=Custom(waves), tol=1e-12).fit(X, y)
-    F = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 1]), X[:, 0] * X[:, 2]])
-    np.testing.assert_allclose(model.coef_, LogisticRegression(tol=1e-12).fit(F, y).coef_, rtol=1e-9)
-    assert hasattr(model.basis_.program().parts[0].function.compiled, "native_name")  # a function of Numba's
-    assert list(model.basis_.get_feature_names_out()) == ["waves0", "waves1", "waves2"]
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("basis", [Custom(listed), Custom(listed_rows, vectorized=True)], ids=["row", "rows"])
-def test_what_numba_cannot_compile_is_run_by_python(basis, backend):
-    X, y = problem()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fastdisc.basis._custom.block_of.cache_clear()
-        model = LogisticRegression(basis=basis, backend=backend, n_threads=2, tol=1e-12).fit(X, y)
-    assert any("Numba cannot compile listed" in str(w.message) and "The reason: " in str(w.message) for w in caught)
-    np.testing.assert_allclose(model.coef_, LogisticRegression(tol=1e-12).fit(X**2, y).coef_, rtol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:Custom. Numba cannot compile")
-@pytest.mark.parametrize("backend", ["cython", "numba"])
-def test_an_error_of_the_function_comes_out(backend):
-    X, y = problem()
-    X[77, 0] = 3.0
-    for function in (moody, lambda x: moody(x) if type(x) is not None else 0):  # compiled, and not
-        with pytest.raises(KeyError, match="no such wave"):
-            LogisticRegression(basis=Custom(function), backend=backend).fit(X, y)
-
-
-def test_without_numba_python_runs_the_function(monkeypatch):
-    import builtins
-
-    find = builtins.__import__
-
-    def missing(name, *more):
-        if "numba" in name:
-            raise ImportError("No module named 'numba'")
-        return find(name, *more)
-
-    fastdisc.basis._custom.block_of.cache_clear()
-    X, _ = problem()
-    monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.warns(UserWarning, match="No module named 'numba'"):
-        model = Custom(waves).fit(X)
-    monkeypatch.undo()
-    np.testing.assert_allclose(model.transform(X)[:, 1], np.cos(X[:, 1]), rtol=1e-14)
-    fastdisc.basis._custom.block_of.cache_clear()
-
-
 # --- at home in scikit-learn -------------------------------------------------------------------------------------------------
 
 
@@ -331,6 +259,8 @@ def test_pipelines_searches_pickles_and_names():
         cv=3,
     ).fit(X, (X**2).sum(axis=1) > 3)
     assert search.best_params_ == {"logisticregression__basis__degree": 2}
+    search = GridSearchCV(LogisticRegression(basis=concat(Polynomial(), Threshold())), {"basis__0__degree": [1, 2]}, cv=3)
+    assert search.fit(X, (X**2).sum(axis=1) > 3).best_params_ == {"basis__0__degree": 2}
     model = LogisticRegression(basis=Quadratic(), C=np.inf).fit(X, y == 0)
     assert "a b" in str(model.summary())
     again = pickle.loads(pickle.dumps(model))
@@ -346,6 +276,25 @@ def test_streams_keep_the_basis_of_their_first_rows():
         first = model.basis_
         model.partial_fit(X[200:], y[200:])
         assert model.basis_ is first and model.coef_.shape == (3, 14)
+
+
+@pytest.mark.filterwarnings("ignore:every one of max_iter")
+@pytest.mark.parametrize("name", ["logistic", "CV", "perceptron", "LDA", "least squares"])
+def test_a_fitted_model_keeps_the_basis_that_it_was_fitted_with(name):
+    X, y = problem()
+    plain = clone(MODELS[name]).fit(X, y)
+    expected = plain.decision_function(X)
+    np.testing.assert_array_equal(plain.set_params(basis=Polynomial(1)).decision_function(X), expected)
+    bent = clone(MODELS[name]).set_params(basis=Polynomial(1)).fit(X, y)
+    np.testing.assert_allclose(bent.set_params(basis=None).decision_function(X), expected, rtol=1e-6, atol=1e-6)
+    bent = clone(MODELS[name]).set_params(basis=Polynomial(2)).fit(X, y)
+    scores = bent.decision_function(X)
+    np.testing.assert_array_equal(bent.set_params(basis=None).decision_function(X), scores)
+    with pytest.raises(ValueError, match="not a linear model of the features"):
+        fastdisc.geometry.hyperplane(bent)
+    if hasattr(bent, "partial_fit"):
+        assert bent.partial_fit(X, y).coef_.shape[1] == 9 and plain.partial_fit(X, y).coef_.shape[1] == 3
+    assert bent.fit(X, y).coef_.shape[1] == 3 and not hasattr(bent, "basis_")
 
 
 def test_models_of_different_bases_do_not_merge():
@@ -383,6 +332,12 @@ BAD = {
         "infinity, first in row 1, column 1",
     ),
     "columns": (lambda: fit(LogisticRegression(basis=Quadratic())).predict(np.ones((2, 4))), "X has 4 features"),
+    "no basis, CV": (lambda: fit(LogisticRegressionCV(basis="x")), "basis must be one of fastdisc.basis"),
+    "a class, CV": (lambda: fit(LogisticRegressionCV(basis=Quadratic)), "basis must be one of fastdisc.basis"),
+    "labels held out of a part": (
+        lambda: fit(LogisticRegressionCV(basis=concat(Polynomial(1), Quadratic(rank=1)))),
+        "also from those of the rows held out",
+    ),
     "labels held out": (lambda: fit(LogisticRegressionCV(basis=Quadratic(rank=1))), "also from those of the rows held out"),
     "rows to draw": (lambda: fit(fastdisc.LinearDiscriminantAnalysis(basis=Quadratic())).sample(3), "not rows"),
     "directions": (lambda: fit(fastdisc.FisherDiscriminant(basis=Quadratic())).criterion(np.ones(3)), "9 columns"),

@@ -127,6 +127,10 @@ class Mapped:
             mean, scale = self.mean + self.scale * mean, self.scale * scale
         return self.like(mean=np.ascontiguousarray(mean), scale=np.ascontiguousarray(scale))
 
+    def failure(self):
+        """What a user's function raised where nothing could be raised, once; None if nothing."""
+        return next(filter(None, [part.function.failure() for part in self.program.parts if part.function is not None]), None)
+
     def name(self, column):
         """What a feature is called."""
         return self.names()[column if self.chosen is None else self.chosen[column]]
@@ -188,8 +192,8 @@ def subspace(X, part):
 
 
 def custom(X, part):
-    """What the function says."""
-    return part.function(X)
+    """What the function says; it may change the rows that it gets, which are not those of the user."""
+    return part.function(X.copy())
 
 
 FEATURES = {

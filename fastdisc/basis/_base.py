@@ -58,7 +58,9 @@ class Basis(TransformerMixin, BaseEstimator):
     def mapped(self, X, backend=None):
         """Validated rows that stand for their features."""
         _check_dense(X)
-        return Mapped(X, self.program(), _config.kernels(backend), self.get_feature_names_out)
+        rows = Mapped(X, self.program(), _config.kernels(backend), self.get_feature_names_out)
+        rows.failure()  # of an earlier pass, which did not ask
+        return rows
 
     def program(self):
         """The fitted basis as the kernels read it."""
@@ -95,12 +97,21 @@ def _check_dense(X):
 def numbers(value, name):
     """A parameter that is a finite number, or some: (n,)."""
     try:
-        found = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        found = np.atleast_1d(np.array(value, dtype=np.float64))  # a copy: it is kept
     except (TypeError, ValueError):
         found = np.empty(0)
     if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
         raise ValueError(f"{name} must be a finite number, or a list of such, got {value!r}")
     return found
+
+
+def precisions(width, given):
+    """1 / (2 width^2), (n,), from widths for which that is a number."""
+    with np.errstate(all="ignore"):
+        q = np.where(width > 0, 0.5 / width**2, np.nan)
+    if not (np.isfinite(q) & (q > 0)).all():
+        raise ValueError(f"width must be > 0, and neither so small nor so large that its square is 0 or infinite, got {given!r}")
+    return q
 
 
 def chosen_columns(basis, X):
@@ -110,7 +121,7 @@ def chosen_columns(basis, X):
         return np.arange(d)
     known = {str(name): j for j, name in enumerate(getattr(basis, "feature_names_in_", []))}
     found = [known.get(column, column) if isinstance(column, str) else column for column in np.atleast_1d(basis.columns).tolist()]
-    wrong = [column for column in found if isinstance(column, (str, float, bool)) or not -d <= column < d]
+    wrong = [column for column in found if not isinstance(column, int) or isinstance(column, bool) or not -d <= column < d]
     if wrong or not found:
         raise ValueError(f"columns must be numbers or names of columns of X, which has {d}; got {(wrong or found)!r}")
     return np.arange(d)[found]
@@ -122,6 +133,7 @@ class Concat(Basis):
     Parameters
     ----------
     parts : list of bases
+        Their own parameters are `0__degree`, `1__width` and so on.
 
     Attributes
     ----------
@@ -138,8 +150,46 @@ class Concat(Basis):
     def __init__(self, parts):
         self.parts = parts
 
+    def _bases(self):
+        return [part for part in self.parts if isinstance(part, Basis)] if isinstance(self.parts, (list, tuple)) else []
+
+    def get_params(self, deep=True):
+        """Parameters by name; those of the parts by their numbers: `1__width`.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list the parts and their parameters.
+        """
+        found = super().get_params(deep=False)
+        for i, part in enumerate(self._bases() if deep else []):
+            found[str(i)] = part
+            found |= {f"{i}__{name}": value for name, value in part.get_params().items()}
+        return found
+
+    def set_params(self, **params):
+        """Set `parts`, a part by its number, or a parameter of a part.
+
+        Parameters
+        ----------
+        **params
+            As `get_params` names them.
+        """
+        if "parts" in params:
+            self.parts = params.pop("parts")
+        known = range(len(self._bases()))
+        new = {int(name): params.pop(name) for name in list(params) if name.isdecimal() and int(name) in known}
+        if new:
+            self.parts = [new.get(i, part) for i, part in enumerate(self.parts)]
+        return super().set_params(**params)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = any(part.__sklearn_tags__().target_tags.required for part in self._bases())
+        return tags
+
     def _learn(self, X, y):
-        if not isinstance(self.parts, (list, tuple)) or not self.parts or not all(isinstance(p, Basis) for p in self.parts):
+        if not self._bases() or len(self._bases()) != len(self.parts):
             raise ValueError(f"parts must be a list of bases, got {self.parts!r}")
         self.parts_ = [fit_clone(part, self, X, y) for part in self.parts]
 

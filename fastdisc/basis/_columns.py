@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._kernels.maps import Map, Part
-from ._base import Basis, chosen_columns, numbers
+from ._base import Basis, chosen_columns, numbers, precisions
 
 
 def _short(number):
@@ -98,10 +98,7 @@ class Gaussian(OfColumns):
         self.columns = columns
 
     def _pairs(self):
-        width = numbers(self.width, "width")
-        if not (width > 0).all():
-            raise ValueError(f"width must be > 0, got {self.width!r}")
-        return numbers(self.center, "center"), 0.5 / width**2
+        return numbers(self.center, "center"), precisions(numbers(self.width, "width"), self.width)
 
     def _name(self, column, p, q):
         return f"gaussian({column}; {_short(p)}, {_short((0.5 / q) ** 0.5)})"

@@ -25,33 +25,41 @@ class Call(NamedTuple):
     many: bool
     writes: bool
     d: int
-    width: int
+    width: int  # 0 where it is to be found
 
     def __call__(self, X):
-        """The features of rows X (n, d), by Python."""
+        """The features of rows X (n, d), by Python. The function may change X."""
         if self.writes:
-            F = np.empty((len(X), self.width))
+            F = np.full((len(X), self.width), np.nan)  # what is not written shows
             for x, out in [(X, F)] if self.many else zip(X, F, strict=True):
                 self.function(x, out)
             return F
         if self.many:
-            return _as_features(self.function(X), len(X))
-        return np.stack([np.asarray(self.function(x), dtype=np.float64).reshape(-1) for x in X])
+            return self._of_rows(self.function(X), len(X))
+        return np.stack([self._of_row(x) for x in X])
 
+    def _of_rows(self, F, n):
+        F = np.asarray(F, dtype=np.float64)
+        F = F[:, None] if F.ndim == 1 else F
+        if F.ndim != 2 or len(F) != n:
+            raise ValueError(f"the function must return a row of features for each of {n} rows, it returned shape {F.shape}")
+        if F.shape[1] != (self.width or F.shape[1]):
+            raise ValueError(f"the function returned {F.shape[1]} features for {n} rows, and {self.width} for the first row")
+        return F
 
-def _as_features(F, n):
-    F = np.asarray(F, dtype=np.float64)
-    F = F[:, None] if F.ndim == 1 else F
-    if F.ndim != 2 or len(F) != n:
-        raise ValueError(f"the function must return a row of features for each of {n} rows, it returned shape {F.shape}")
-    return F
+    def _of_row(self, x):
+        given = x.tolist()[:20]
+        f = np.asarray(self.function(x), dtype=np.float64).reshape(-1)
+        if len(f) != (self.width or len(f)):
+            raise ValueError(f"the function returned {len(f)} features for the row {given}, and {self.width} for the first row")
+        return f
 
 
 class Block:
     """A function of a block of rows at an address, where kernels call it, and in Python."""
 
     def __init__(self, call):
-        self.call = call
+        self.call, self.raised = call, None
         try:
             from .._kernels._numba.custom import compile_block
 
@@ -80,9 +88,15 @@ class Block:
                 (8 * ld, 8),
             )
             F[:] = self.call(X.copy())
-        except BaseException:  # no way to raise it from here; the features become NaN, and the search for those raises it again
+        except BaseException as problem:  # no way to raise it from here: the features become NaN, and `check_finite` raises it
+            self.raised = problem.with_traceback(problem.__traceback__.tb_next)  # X and F will be gone
             return 0
         return 1
+
+    def failure(self):
+        """What the function raised when a kernel called it, once."""
+        raised, self.raised = self.raised, None
+        return raised
 
 
 @lru_cache(maxsize=64)
@@ -103,8 +117,10 @@ class Custom(Basis):
         - f(x, out): the same, writing the features to `out`, which spares an array a row,
         - with `vectorized`, f(X) or f(X, out) of some rows at a time, (n, d) to (n, D).
 
-        Numba takes globals for constants. What it cannot compile is run by Python, a block of rows at a time, by one thread at a
-        time, and a warning gives the reason.
+        It gets a copy of its row or rows, and what it leaves unwritten in `out` is NaN. An index beyond x or `out` is an
+        IndexError, also when compiled, but not in other compiled functions that it calls: give those `boundscheck=True`. Numba
+        takes globals for constants. What it cannot compile is run by Python, a block of rows at a time, by one thread at a time,
+        and a warning gives the reason.
     n_features : int, optional
         The number of features D; told from the first row where f returns them.
     vectorized : bool, default=False
@@ -136,15 +152,15 @@ class Custom(Basis):
         choice(self.vectorized, "vectorized", (True, False))
         if self.n_features is not None:
             number(self.n_features, "n_features", low=1, whole=True)
-        if self._writes():
-            if self.n_features is None:
-                raise ValueError("n_features must be given for a function that writes to its second argument")
-            self.n_features_out_ = int(self.n_features)
-            return
-        F = Call(self.function, self.vectorized, False, X.shape[1], 0)(X[:1].astype(np.float64))
+        writes, d = self._writes(), X.shape[1]
+        if writes and self.n_features is None:
+            raise ValueError("n_features must be given for a function that writes to its second argument")
+        width = int(self.n_features) if writes else 0
+        F = Call(self.function, bool(self.vectorized), writes, d, width)(X[:1].astype(np.float64))
         if self.n_features is not None and F.shape[1] != self.n_features:
             raise ValueError(f"the function returned {F.shape[1]} features for the first row, n_features is {self.n_features}")
         self.n_features_out_ = F.shape[1]
+        self._call = Call(self.function, bool(self.vectorized), writes, d, self.n_features_out_)
 
     def _writes(self):
         plain = getattr(self.function, "py_func", self.function)  # what Numba has compiled already has one
@@ -156,11 +172,10 @@ class Custom(Basis):
         return len([p for p in parameters if p.kind in kinds and p.default is p.empty]) == 2
 
     def _parts(self):
-        call = Call(self.function, bool(self.vectorized), self._writes(), self.n_features_in_, self.n_features_out_)
-        block = block_of(call) if isinstance(self.function, Hashable) else Block(call)
+        block = block_of(self._call) if isinstance(self._call.function, Hashable) else Block(self._call)
         return [Part(Map.CUSTOM, self.n_features_out_, function=block, address=block.address)]
 
     def _names(self, names):
-        name = getattr(self.function, "__name__", "custom")
+        name = getattr(self._call.function, "__name__", "custom")
         name = "custom" if name == "<lambda>" else name
         return [name] if self.n_features_out_ == 1 else [f"{name}{k}" for k in range(self.n_features_out_)]

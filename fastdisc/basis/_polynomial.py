@@ -70,15 +70,17 @@ class Polynomial(Basis):
         number(self.degree, "degree", low=1, whole=True)
         choice(self.interactions_only, "interactions_only", (True, False))
         self._columns = chosen_columns(self, X)
+        self._terms = int(self.degree), bool(self.interactions_only)
 
     def _parts(self):
         n = len(self._columns)
-        width, lines = steps(n, self.degree, self.interactions_only)
+        width, lines = steps(n, *self._terms)
         return [Part(Map.PRODUCTS, width, np.concatenate([[n], self._columns, lines.ravel()]), size=len(lines))]
 
     def _names(self, names):
-        pick = combinations if self.interactions_only else combinations_with_replacement
-        terms = (term for k in range(1, self.degree + 1) for term in pick(self._columns, k))
+        degree, different = self._terms
+        pick = combinations if different else combinations_with_replacement
+        terms = (term for k in range(1, degree + 1) for term in pick(self._columns, k))
         return [" ".join(_power(names[j], term.count(j)) for j in dict.fromkeys(term)) for term in terms]
 
 
@@ -147,26 +149,30 @@ class Quadratic(Basis):
         V = vectors[:, ::-1][:, : self.rank].T
         self.directions_ = V * np.where(V[np.arange(len(V)), np.abs(V).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
 
+    def _rank(self):
+        """That of the fit; None for all products."""
+        return len(self.directions_) if hasattr(self, "directions_") else None
+
     def _parts(self):
-        d = self.n_features_in_
-        if self.rank is None:
+        d, rank = self.n_features_in_, self._rank()
+        if rank is None:
             width, lines = steps(d, 2, False)
             return [Part(Map.PRODUCTS, width, np.concatenate([[d], np.arange(d), lines.ravel()]), size=len(lines))]
-        width = d + self.rank * (self.rank + 1) // 2
-        return [Part(Map.SUBSPACE, width, reals=turned(self.directions_), size=self.rank)]
+        width = d + rank * (rank + 1) // 2
+        return [Part(Map.SUBSPACE, width, reals=turned(self.directions_), size=rank)]
 
     def _names(self, names):
-        names = list(names)
-        factors = names if self.rank is None else [f"v{k}" for k in range(self.rank)]
+        names, rank = list(names), self._rank()
+        factors = names if rank is None else [f"v{k}" for k in range(rank)]
         pairs = combinations_with_replacement(factors, 2)
         return names + [_power(a, 2) if a == b else f"{a} {b}" for a, b in pairs]
 
     def matrices(self, coef):
         """W (K, d, d), symmetric, from weights (K, D): the weight of x_i x_j in halves on both sides of the diagonal."""
-        d = self.n_features_in_
-        n = d if self.rank is None else self.rank
+        d, rank = self.n_features_in_, self._rank()
+        n = d if rank is None else rank
         i, j = np.triu_indices(n)
         W = np.zeros((len(coef), n, n))
         W[:, i, j] = coef[:, d:] / 2
         W = W + W.swapaxes(1, 2)
-        return W if self.rank is None else self.directions_.T @ W @ self.directions_
+        return W if rank is None else self.directions_.T @ W @ self.directions_

@@ -12,7 +12,7 @@ from .. import _validate
 from .._base import choice, number
 from .._kernels.maps import Map, Part, turned
 from .._rows import strata
-from ._base import Basis, numbers
+from ._base import Basis, numbers, precisions
 
 ROWS_EACH = 200  # rows for each centre that k-means looks at
 PAIRS = 500  # centres whose distances tell the width
@@ -69,6 +69,7 @@ class RadialGaussian(Basis):
         _validate.check_finite(X)  # centres are rows
         self.centers_ = self._find(X) if isinstance(self.centers, Integral) else _given(self.centers, "centers", X.shape[1])
         self.width_ = np.broadcast_to(self._widths(), len(self.centers_)).copy()
+        precisions(self.width_, self.width)
 
     def _find(self, X):
         n = number(self.centers, "centers", low=1, whole=True)
@@ -90,12 +91,12 @@ class RadialGaussian(Basis):
             middle = float(np.median(pdist(some))) if len(some) > 1 else 0.0
             return np.array([middle or 1.0])
         width = numbers(self.width, "width")
-        if not (width > 0).all() or len(width) not in (1, len(self.centers_)):
-            raise ValueError(f"width must be > 0, one for all or one for each of {len(self.centers_)} centers: {self.width!r}")
+        if len(width) not in (1, len(self.centers_)):
+            raise ValueError(f"width must be one for all or one for each of {len(self.centers_)} centers: {self.width!r}")
         return width
 
     def _parts(self):
-        reals = np.concatenate([0.5 / self.width_**2, turned(self.centers_)])
+        reals = np.concatenate([precisions(self.width_, self.width_), turned(self.centers_)])
         return [Part(Map.RADIAL, len(self.centers_), reals=reals, size=len(self.centers_))]
 
     def _names(self, names):

@@ -1,6 +1,7 @@
 """A user's function, compiled as a function of a block of rows that kernels of any backend call by its address."""
 
-from numba import carray, cfunc, literal_unroll, njit, types
+import numpy as np
+from numba import carray, cfunc, jit, literal_unroll, types
 from numba.core.dispatcher import Dispatcher
 from numba.extending import overload
 
@@ -19,6 +20,8 @@ def _put(value, out, width):
 
 
 def put_number(value, out, width):
+    if width != 1:
+        raise ValueError("the number of features is not that of the first row")
     out[0] = value
 
 
@@ -30,6 +33,8 @@ def put_many(value, out, width):
 
 
 def put_mixed(value, out, width):
+    if len(value) != width:
+        raise ValueError("the number of features is not that of the first row")
     j = 0
     for v in literal_unroll(value):
         out[j] = v
@@ -60,38 +65,52 @@ def put_matrix(F, out, width):
             out[i, j] = F[i, j]
 
 
+def checked(function):
+    """The function by Numba, with an IndexError where it would read or write beside an array; what it calls is as it is."""
+    options = function.targetoptions if isinstance(function, Dispatcher) else {"nopython": True, "error_model": "numpy"}
+    return jit(**options | {"boundscheck": True})(getattr(function, "py_func", function))
+
+
 def compile_block(function, many, writes, d, width):
-    """A cfunc of SIGNATURE; raises what Numba raises where it cannot compile the function."""
-    f = function if isinstance(function, Dispatcher) else njit(error_model="numpy")(function)
+    """A cfunc of SIGNATURE; raises what Numba raises where it cannot compile the function.
+
+    The function may do with a row what it likes: it gets a copy. What it does not write is NaN, which the sums will show.
+    """
+    f = checked(function)
 
     def row_returns(x, m, d_, out, ld):
-        X, F = carray(x, (m, d)), carray(out, (m, ld))
+        X, F, row = carray(x, (m, d)), carray(out, (m, ld)), np.empty(d)
         try:
             for i in range(m):
-                put(f(X[i]), F[i], width)
+                row[:] = X[i]
+                put(f(row), F[i], width)
         except Exception:
             return 0
         return 1
 
     def row_writes(x, m, d_, out, ld):
-        X, F = carray(x, (m, d)), carray(out, (m, ld))
+        X, F, row = carray(x, (m, d)), carray(out, (m, ld)), np.empty(d)
         try:
             for i in range(m):
-                f(X[i], F[i, :width])
+                row[:] = X[i]
+                F[i, :width] = np.nan
+                f(row, F[i, :width])
         except Exception:
             return 0
         return 1
 
     def rows_return(x, m, d_, out, ld):
         try:
-            put_rows(f(carray(x, (m, d))), carray(out, (m, ld)), width)
+            put_rows(f(carray(x, (m, d)).copy()), carray(out, (m, ld)), width)
         except Exception:
             return 0
         return 1
 
     def rows_write(x, m, d_, out, ld):
+        F = carray(out, (m, ld))[:, :width]
+        F[:] = np.nan
         try:
-            f(carray(x, (m, d)), carray(out, (m, ld))[:, :width])
+            f(carray(x, (m, d)).copy(), F)
         except Exception:
             return 0
         return 1
