@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._kernels import PairLoss
-from ._rank_sweep import _dense
-from ._rows import take_rows
+from ._rows import dense, take_rows
 from ._validate import check_finite
 
 PATIENCE = 5  # epochs in which the updates do not become fewer
@@ -17,20 +16,24 @@ class Stream:
     """Pairs of a sweep, drawn anew for each epoch: all of them where there are no more than `most`."""
 
     def __init__(self, sweep, *, eta, most, rng):
+        check_finite(sweep.X)  # a margin that is NaN looks like a pair in order: no update would tell
         self.sweep, self.most, self.rng, self.count = sweep, most, rng, sweep.count()
-        self.eta = self._safe() if eta == "auto" else eta
+        self.eta = self._safe() if isinstance(eta, str) else eta
 
     def _safe(self, some=1000):
-        """1 over the mean squared distance of a pair's rows."""
+        """1 over the mean squared distance of a pair's rows, of some pairs.
+
+        Steps of the squared hinge grow with the error: one that is more than twice too long for a pair makes that larger. There
+        it is 1 over twice the largest square, times the pair's weight.
+        """
         if not self.count:
             return 1.0
-        (u, v), _ = self.sweep.draw(np.linspace(0, self.count - 1, min(some, self.count)).astype(np.int64))[0].T, None
-        D = _dense(take_rows(self.sweep.X, u)) - _dense(take_rows(self.sweep.X, v))
-        with np.errstate(over="ignore", invalid="ignore"):
-            square = float(np.einsum("ij,ij->", D, D)) / len(D)
-        if not np.isfinite(square):
-            check_finite(self.sweep.X)
-        return 1 / square if square > 0 else 1.0
+        pairs, s = self.sweep.draw(np.linspace(0, self.count - 1, min(some, self.count)).astype(np.int64))
+        D = dense(take_rows(self.sweep.X, pairs[:, 0])) - dense(take_rows(self.sweep.X, pairs[:, 1]))
+        with np.errstate(over="ignore"):
+            squares = np.einsum("ij,ij->i", D, D)
+            square = 2 * (s * squares).max() if self.sweep.rule.loss == PairLoss.SQUARED_HINGE else squares.mean()
+        return float(1 / square) if square > 0 else 1.0
 
     def start(self):
         """Zeros; small random weights, as in figure 10.6, for the hinge without a margin, which zeros satisfy."""
@@ -47,18 +50,24 @@ class Stream:
             self.sweep.X, pairs, np.ascontiguousarray(s), w, share * self.eta, self.sweep.rule
         )
         if not np.isfinite(w).all():
-            check_finite(self.sweep.X)
             raise ValueError(f"the weights ran away with steps of {self.eta:g}: take a smaller eta, or scale the columns")
         return updates
 
-    def learn(self, w, max_iter, verbose=0):
-        """Epochs until there are no updates, or no fewer than before: weights, history, converged, whether max_iter came first.
+    def settled(self, w, updates):
+        """Whether no pair is left to learn from: an epoch without updates tells, if it went through all pairs."""
+        if updates or not self.count:
+            return False
+        return self.count <= self.most or self.sweep(np.concatenate([[0.0], w])[None, :], 0).errors == 0
 
-        The logistic loss updates at every pair: its steps shrink with the epoch, and it ends when the weights stand still. The
-        weights are those after the epoch with the fewest updates, for the logistic loss the last.
+    def learn(self, w, max_iter, verbose=0):
+        """Epochs until there are no updates, or no fewer than before: weights, history, converged.
+
+        The logistic loss updates at every pair, and the squared hinge in ever smaller steps: theirs shrink with the epoch, and
+        they end when the weights stand still. The weights are the last; for the hinges those after the epoch with the fewest
+        updates.
         """
         history, best, kept, waited = {"updates": []}, np.inf, w.copy(), 0
-        endless = self.sweep.rule.loss == PairLoss.LOGISTIC
+        endless = self.sweep.rule.loss != PairLoss.HINGE
         for n_iter in range(1, max_iter + 1):
             before = w.copy()
             updates = self.epoch(w, n_iter**-0.5 if endless else 1.0)
@@ -69,8 +78,8 @@ class Stream:
             if updates < best or endless:
                 best, kept = updates, w.copy()
             still = endless and np.linalg.norm(w - before) <= STILL * np.linalg.norm(w)
-            if updates == 0 or still:
-                return kept, history, True, False
+            if still or self.settled(w, updates):
+                return w, history, True
             if waited >= PATIENCE and not endless:
-                return kept, history, False, False
-        return kept, history, False, True
+                break
+        return kept, history, False

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _config
 from ._kernels import CSR, Link, PairLoss, Queries, group_grid
-from ._rows import moments, norms, take_columns, take_rows
+from ._rows import dense, moments, norms, take_columns, take_rows
 from ._sweep import Sums, _grid, work
 from ._validate import check_finite, raise_too_large
 
@@ -42,14 +42,37 @@ def edges(group, y):
 
 def pair_totals(group, y, s, count):
     """The weight of all ordered pairs of each of `count` queries."""
-    rows, starts, _, below = in_order(group, y)
+    rows, starts, above, below = in_order(group, y)
     each = np.broadcast_to(s, len(y))[rows]
-    sums = np.concatenate([[0.0], np.cumsum(each)])
     totals = np.zeros(count)
-    totals[group[rows[starts[:-1]]]] = np.add.reduceat(
-        each * (np.repeat(sums[starts[1:]], np.diff(starts)) - sums[below]), starts[:-1]
-    )
+    totals[group[rows[starts[:-1]]]] = np.add.reduceat(each * partners(each, starts, above, below)[1], starts[:-1])
     return totals
+
+
+def partners(s, starts, above, below):
+    """The weight of the rows that are better than each of its query, and of those that are worse, of rows in order.
+
+    Differences of one running sum over all queries, in units of the largest weight of each: they must not lose the digits of
+    queries of small weights.
+    """
+    sizes = np.diff(starts)
+    unit = np.repeat(np.maximum.reduceat(s, starts[:-1]), sizes)
+    sums = np.concatenate([[0.0], np.cumsum(np.divide(s, unit, out=np.zeros(len(s)), where=unit > 0))])
+    better, worse = sums[above] - np.repeat(sums[starts[:-1]], sizes), np.repeat(sums[starts[1:]], sizes) - sums[below]
+    return unit * better, unit * worse
+
+
+def ideal(gain, s, codes, starts, k):
+    """Gains in units of what the best order of each query has in its first k rows; rows of weight 0 do not count."""
+    gain = np.where(s > 0, gain, 0.0)
+    order = np.lexsort((-gain, codes))
+    rank = runs(np.diff(starts))
+    worth = np.where(rank < k, gain[order] / np.log2(rank + 2.0), 0.0)
+    best = np.add.reduceat(worth, starts[:-1])
+    unit = np.repeat(np.divide(1.0, best, out=np.zeros(len(best)), where=best > 0), np.diff(starts))
+    out = np.empty_like(gain)
+    out[order] = gain[order] * unit
+    return out
 
 
 def runs(sizes):
@@ -140,7 +163,7 @@ class Scores:
     def moments(self):
         """0, because means cancel in every pair, and the standard deviation of each column."""
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, deviation = moments(self.X, np.ones(1))
+            mean, deviation = moments(self.X, self._masses())
         if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
             check_finite(self.X)
             raise_too_large(self.X)
@@ -200,20 +223,21 @@ class RankSweep(Scores):
 
     def total(self):
         """The weight of all pairs: that of each row times that of the rows below it."""
-        return float((self._each() * self._sums_below()).sum())
+        return float((self._each() * self._partners()[1]).sum())
 
     def _each(self):
         return np.broadcast_to(self.queries.s, self.rows)
 
-    def _sums_below(self):
-        starts, s = self.queries.starts, np.concatenate([[0.0], np.cumsum(self._each())])
-        return np.repeat(s[starts[1:]], np.diff(starts)) - s[self.queries.below]
+    def _partners(self):
+        return partners(self._each(), *self.queries[:3])
+
+    def _masses(self):
+        return self.s
 
     def degrees(self):
         """The weight of each row's pairs."""
-        starts, s = self.queries.starts, np.concatenate([[0.0], np.cumsum(self._each())])
-        over = s[self.queries.above] - np.repeat(s[starts[:-1]], np.diff(starts))
-        return self._scattered(self._each() * (over + self._sums_below()))
+        better, worse = self._partners()
+        return self._scattered(self._each() * (better + worse))
 
     def hessian(self, W):
         """(d, d). Of more pairs than are worth it, that of a sample of their rows."""
@@ -235,7 +259,7 @@ class RankSweep(Scores):
 
     def _gathered(self, lo, hi):
         """The rows from lo to hi, in the order of the queries, as float64 in C order."""
-        return _dense(take_rows(self.X, slice(lo, hi) if self.straight and not self.sparse else self.places[lo:hi]))
+        return dense(take_rows(self.X, slice(lo, hi) if self.straight and not self.sparse else self.places[lo:hi]))
 
     def _slice(self, first, last):
         """Queries first to last alone."""
@@ -252,12 +276,19 @@ class RankSweep(Scores):
         )
 
     def reorder(self, W, k):
-        """The same pairs, weighted by what the order of the scores makes of them: discounts 1 / log2(1 + rank) down to rank k."""
-        z = self.scores(W)
-        order = np.lexsort((-z, self.group))
-        rank = np.empty(self.rows, np.int64)
-        rank[order] = runs(np.diff(self.queries.starts))
-        return self.changed(discount=np.where(rank < k, 1 / np.log2(rank + 2.0), 0.0))
+        """The same pairs, weighted by what the order of the scores makes of them: discounts 1 / log2(1 + rank) down to rank k.
+
+        Rows of equal scores share the mean of theirs, so that the order of the rows does not matter; those of weight 0 come last.
+        """
+        z, none = self.scores(W), np.broadcast_to(self.s == 0, self.rows)
+        order = np.lexsort((-z, none, self.group))
+        rank = runs(np.diff(self.queries.starts))
+        value = np.where(rank < k, 1 / np.log2(rank + 2.0), 0.0)
+        new = [a[1:] != a[:-1] for a in (z[order], none[order], self.group[order])]
+        cuts = np.flatnonzero(np.concatenate([[True], np.logical_or.reduce(new), [True]]))
+        sizes, discount = np.diff(cuts), np.empty(self.rows)
+        discount[order] = np.repeat(np.add.reduceat(value, cuts[:-1]) / sizes, sizes)
+        return self.changed(discount=discount)
 
     def changed(self, **what):
         """The same sweep but for what is named."""
@@ -356,6 +387,13 @@ class PairSweep(Scores):
         s = np.broadcast_to(self.s, len(self.pairs_of))
         return sum(np.bincount(side, s, self.rows) for side in self.pairs_of.T)
 
+    @cached_property
+    def masses(self):
+        return self.degrees()
+
+    def _masses(self):
+        return self.masses
+
     def hessian(self, W):
         """(d, d), from the pairs' differences, some of them at a time."""
         z, d = self.scores(W), self.X.shape[1]
@@ -363,7 +401,7 @@ class PairSweep(Scores):
         for lo in range(0, len(self.pairs_of), step):
             (u, v), s = self.pairs_of[lo : lo + step].T, self.s[lo : lo + step] if len(self.s) > 1 else self.s
             c = s * self._bends(z[v] - z[u] + self.rule.margin)
-            D = _dense(take_rows(self.X, u)) - _dense(take_rows(self.X, v))
+            D = dense(take_rows(self.X, u)) - dense(take_rows(self.X, v))
             H += D.T @ (c[:, None] * D)
         return H
 
@@ -378,7 +416,10 @@ class PairSweep(Scores):
 
     def part(self, rows, factors=1.0):
         """These rows, for `moments` alone: pairs are not kept."""
-        return self.changed(X=take_rows(self.X, rows), pairs=self.pairs_of[:1] * 0, s=self.s[:1], offset=NONE)
+        masses = self.masses[rows]
+        part = self.changed(X=take_rows(self.X, rows), pairs=self.pairs_of[:1] * 0, s=masses.sum(keepdims=True), offset=NONE)
+        part.masses = masses
+        return part
 
     def changed(self, **what):
         """The same sweep but for what is named."""
@@ -404,12 +445,3 @@ class PairSweep(Scores):
     def columns(self, chosen):
         """A sweep over some of the columns, copied."""
         return self.changed(X=take_columns(self.X, chosen))
-
-
-def _dense(X):
-    """Rows as float64 in C order."""
-    if not isinstance(X, CSR):
-        return np.ascontiguousarray(X[:], dtype=np.float64)  # mapped rows are expanded
-    out = np.zeros(X.shape)
-    np.add.at(out, (np.repeat(np.arange(len(out)), np.diff(X.indptr)), X.indices), X.data)
-    return out

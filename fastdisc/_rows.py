@@ -100,6 +100,15 @@ def moments(X, s):
     return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 0.0)
 
 
+def dense(X):
+    """Rows as float64 in C order; mapped ones are expanded."""
+    if not isinstance(X, CSR):
+        return np.ascontiguousarray(X[:], dtype=np.float64)
+    out = np.zeros(X.shape)
+    np.add.at(out, (_row_of_each(X), X.indices), X.data)
+    return out
+
+
 def apart(X, mean, scale):
     """(X - mean) / scale: a copy, it may be the caller's own; features of a basis stay features."""
     if isinstance(X, Mapped):

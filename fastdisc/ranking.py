@@ -17,7 +17,8 @@ from ._base import all_or_nothing, choice, number
 from ._kernels import Link, PairLoss, PairRule
 from ._problem import Problem
 from ._rank_online import Stream
-from ._rank_sweep import NONE, PairSweep, RankSweep, pair_totals
+from ._rank_rounds import climb
+from ._rank_sweep import NONE, PairSweep, RankSweep, ideal, pair_totals
 from ._solvers import Trace, choose, lbfgs, newton, newton_cg, proximal, smoothed
 from ._sweep import Standardized, outputs
 
@@ -34,7 +35,6 @@ RULES = {
     "logistic": PairRule(PairLoss.LOGISTIC),
     "ndcg": PairRule(PairLoss.LOGISTIC),
 }
-ROUNDS = 10  # in which pairs of "ndcg" get new weights
 
 
 class PairwiseRanker(BaseEstimator):
@@ -52,7 +52,7 @@ class PairwiseRanker(BaseEstimator):
         "hinge" is (10.46), without a margin: zero weights minimise that, so it is learned online only. "ndcg" is the logistic
         loss with pairs weighted by what exchanging them would change in the query's NDCG, in the order of the last weights.
     C : float, default=1.0
-        Inverse strength of the penalty; np.inf for none.
+        Inverse strength of the penalty; np.inf for none. What is learned online ("hinge" always is) has no penalty, and no C.
     l1_ratio : float, default=0.0
         The share of the L1 norm in the penalty.
     weighting : {"pairs", "queries"}, default="pairs"
@@ -68,11 +68,12 @@ class PairwiseRanker(BaseEstimator):
         Stop when the gradient has fallen to this share of what it is at zero weights; for "margin" the objective's relative
         gap. None for 1e-6, and 1e-3 for "margin".
     max_iter : int or None, default=None
-        None for a number that suits the solver. For "online", epochs.
+        None for a number that suits the solver. For "online", epochs; for "ndcg", of each of at most 10 rounds.
     standardize : bool, default=False
         Penalise the weights of features in units of their spread; `coef_` is for the features as they are.
     eta : float or "auto", default="auto"
-        Step of "online" and `partial_fit`; "auto" takes 1 over the mean squared distance of a pair's rows.
+        Step of "online" and `partial_fit`; "auto" takes 1 over the mean squared distance of a pair's rows, for "squared_hinge" 1
+        over twice the largest, of some pairs. The steps of "logistic" and "squared_hinge" shrink from epoch to epoch.
     pairs_per_epoch : int, default=1000000
         Of "online" and `partial_fit`: all pairs where there are no more, else so many drawn at random.
     warm_start : bool, default=False
@@ -93,8 +94,11 @@ class PairwiseRanker(BaseEstimator):
     n_pairs_ : int
         Ordered pairs that were learned from.
     n_iter_ : int
+        For "ndcg", of all rounds.
     solver_ : str
     converged_ : bool
+        For "ndcg", whether the order of the scores is the one by which pairs were weighted: rounds may go in circles, and the
+        solution is the one with the best NDCG. For "online", whether no pair is left to learn from, or the weights stand still.
     gradient_norm_ : float
         The certificate: norm of the gradient at the solution relative to that at zero weights; for "margin" the relative gap.
     history_ : dict of lists
@@ -201,7 +205,7 @@ class PairwiseRanker(BaseEstimator):
             )
         if len(gain):
             k = _validate_rank.depth(self.truncation, "truncation")
-            sweep = sweep.changed(gain=_ideal(gain, codes, sweep.queries.starts, k))
+            sweep = sweep.changed(gain=ideal(gain, s, codes, sweep.queries.starts, k))
         return self._learn(sweep)
 
     @all_or_nothing
@@ -254,16 +258,19 @@ class PairwiseRanker(BaseEstimator):
         self._check_parameters()
         if self.standardize or self.loss == "ndcg" or self.weighting == "queries":
             raise ValueError("partial_fit has no standardize, no weighting by queries and no 'ndcg': those need all rows at once")
+        if self.l1_ratio:
+            raise ValueError("partial_fit has no penalty: l1_ratio must be 0")
         first = not hasattr(self, "coef_")
         X = _validate.features(self, X, reset=first)
         y, s, codes = self._rows(X, y, group, sample_weight, None)
         sweep = RankSweep(X, codes, y, s, RULES[self.loss], backend=self.backend, n_threads=self.n_threads)
         stream = self._stream(sweep, seed=getattr(self, "n_iter_", 0))
-        w = stream.start() if first else self.coef_.copy()
+        w = stream.start() if first else self._last(X.shape[1], "partial_fit")
         updates = stream.epoch(w) if sweep.pairs else 0
         self.coef_, self.n_pairs_, self.n_iter_ = w, stream.count, getattr(self, "n_iter_", 0) + 1
-        self.solver_, self.converged_, self.gradient_norm_ = "online", updates == 0, np.nan
+        self.solver_, self.converged_, self.gradient_norm_ = "online", stream.settled(w, updates), np.nan
         self.history_ = {"updates": [updates]}
+        self._store_scale(None)
         return self
 
     def _rows(self, X, y, group, sample_weight, query_weight):
@@ -288,10 +295,38 @@ class PairwiseRanker(BaseEstimator):
         problem = Problem(sweep, intercept=False, standardize=self.standardize)
         W = np.zeros((1, problem.d + 1))
         if self.warm_start and hasattr(self, "coef_"):
-            if len(self.coef_) != problem.d:
-                raise ValueError(f"warm_start: the last fit had {len(self.coef_)} weights, this one has {problem.d}")
-            W = problem.inward(np.concatenate([[0.0], self.coef_])[None, :])
-        trace = Trace(self.verbose)
+            W = problem.inward(np.concatenate([[0.0], self._last(problem.d, "warm_start")])[None, :])
+        name, tol, result = self._solve(problem, W)
+        self.coef_, self.solver_ = problem.outward(result.W)[0, 1:].copy(), name
+        self.n_pairs_, self.n_iter_ = sweep.count(), max(1, int(result.n_iter))
+        self.converged_, self.gradient_norm_, self.history_ = bool(result.converged), float(result.gradient_norm), result.history
+        self._store_scale(problem.scale if self.standardize else None)
+        if not result.converged and not (self.loss == "ndcg" and result.gradient_norm <= tol):
+            what = "gap" if self.loss == "margin" else "gradient"
+            self._warn(
+                f"solver {name!r} stopped after {self.n_iter_} iterations with the {what} at {self.gradient_norm_:.1e}; tol is "
+                f"{tol:g}. Raise max_iter, or take C smaller."
+            )
+        return self
+
+    def _last(self, d, who):
+        """The last weights, copied, if there are as many as are needed now."""
+        if len(self.coef_) != d:
+            raise ValueError(f"{who}: the last fit had {len(self.coef_)} weights, this one has {d}")
+        return self.coef_.copy()
+
+    def _store_scale(self, scale):
+        if scale is not None:
+            self.scale_ = scale
+        elif hasattr(self, "scale_"):  # of an earlier fit
+            del self.scale_
+
+    def _warn(self, text):
+        warnings.warn(text, ConvergenceWarning, stacklevel=5)
+
+    def _solve(self, problem, W):
+        """The solver's name, its tolerance, and what it found."""
+        sweep, trace = problem.raw, Trace(self.verbose)
         l1, l2 = self.l1_ratio / self.C, (1 - self.l1_ratio) / self.C
         name = choose(W.shape, sweep.sparse, l1) if self.solver == "auto" else self.solver
         if l1 and name != "proximal":
@@ -306,23 +341,13 @@ class PairwiseRanker(BaseEstimator):
         if self.loss == "margin":
             result = self._solve_margin(problem, W, l2, l1, inner, tol, limit, trace)
         elif self.loss == "ndcg":
-            result = self._solve_ndcg(problem, W, l2, inner, tol, limit, trace)
+            solve = lambda sweep, W: inner(  # noqa: E731
+                problem.penalized(l2, _like(problem, sweep)), W, tol=tol, max_iter=limit, trace=trace
+            )
+            result = climb(problem, W, solve, truncation=self.truncation, gains=self.gains, trace=trace)
         else:
             result = inner(problem.penalized(l2), W, tol=tol, max_iter=limit, trace=trace)
-        self.coef_, self.solver_ = problem.outward(result.W)[0, 1:].copy(), name
-        self.n_pairs_, self.n_iter_ = sweep.count(), max(1, int(result.n_iter))
-        self.converged_, self.gradient_norm_, self.history_ = bool(result.converged), float(result.gradient_norm), result.history
-        if self.standardize:
-            self.scale_ = problem.scale
-        if not result.converged:
-            what = "gap" if self.loss == "margin" else "gradient"
-            warnings.warn(
-                f"solver {name!r} stopped after {self.n_iter_} iterations with the {what} at {self.gradient_norm_:.1e}; tol is "
-                f"{tol:g}. Raise max_iter, or take C smaller.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return self
+        return name, tol, result
 
     def _solve_margin(self, problem, W, l2, l1, inner, tol, limit, trace):
         """The hinge with a margin, by way of smooth losses."""
@@ -335,31 +360,13 @@ class PairwiseRanker(BaseEstimator):
         certified = not l1 and np.isfinite(self.C)
         return smoothed.solve(objectives, exact, W, inner=inner, tol=tol, max_iter=limit, trace=trace, certified=certified)
 
-    def _solve_ndcg(self, problem, W, l2, inner, tol, limit, trace):
-        """Rounds of weights by the order so far, and of a solution with these; that of the best NDCG on the training rows."""
-        k, best, rounds = _validate_rank.depth(self.truncation, "truncation"), None, []
-        last = None
-        for _ in range(ROUNDS):
-            sweep = problem.raw.reorder(problem.outward(W), k)
-            if last is not None and np.array_equal(sweep.discount, last):
-                break
-            last = sweep.discount
-            result = inner(problem.penalized(l2, _like(problem, sweep)), W, tol=tol, max_iter=limit, trace=trace)
-            W = result.W
-            scores = problem.raw.scores(problem.outward(W))
-            rounds.append(metrics.ndcg_score(problem.raw.y, scores, group=problem.raw.group, k=self.truncation, gains=self.gains))
-            trace.say("ndcg", f"round {len(rounds)}: NDCG {rounds[-1]:.6f}")
-            if best is None or rounds[-1] > max(rounds[:-1]):
-                best = result
-        return best._replace(history=best.history | {"ndcg": rounds})
-
     def _stream(self, sweep, seed):
         rng = np.random.default_rng(int(check_random_state(self.random_state).randint(2**31)) + seed)
         return Stream(sweep, eta=self.eta, most=self.pairs_per_epoch, rng=rng)
 
     def _learn_online(self, sweep):
         """Epochs until no pair is wrong, or until their number does not fall any more."""
-        if self.l1_ratio and self.solver == "online":
+        if self.l1_ratio:
             raise ValueError("solver 'online' has no penalty: l1_ratio must be 0")
         if self.solver not in ("auto", "online"):
             raise ValueError(
@@ -369,16 +376,16 @@ class PairwiseRanker(BaseEstimator):
         if self.standardize or self.loss == "ndcg" or len(sweep.offset):
             raise ValueError("solver 'online' has no standardize, no offset and no 'ndcg'")
         stream = self._stream(sweep, seed=0)
-        w = self.coef_.copy() if self.warm_start and hasattr(self, "coef_") else stream.start()
-        w, history, converged, exhausted = stream.learn(w, 100 if self.max_iter is None else self.max_iter, self.verbose)
+        again = self.warm_start and hasattr(self, "coef_")
+        w = self._last(sweep.X.shape[1], "warm_start") if again else stream.start()
+        w, history, converged = stream.learn(w, 100 if self.max_iter is None else self.max_iter, self.verbose)
         self.coef_, self.solver_, self.converged_, self.gradient_norm_ = w, "online", converged, np.nan
         self.n_pairs_, self.n_iter_, self.history_ = stream.count, len(history["updates"]), history
-        if exhausted:
-            warnings.warn(
-                f"solver 'online' stopped after {self.n_iter_} epochs, the last with {history['updates'][-1]} updates. Raise "
-                "max_iter.",
-                ConvergenceWarning,
-                stacklevel=4,
+        self._store_scale(None)
+        if not converged:
+            self._warn(
+                f"solver 'online' stopped after {self.n_iter_} epochs, the last with {history['updates'][-1]} updates: no weights "
+                "may put all pairs right. Raise max_iter, or take another solver."
             )
         return self
 
@@ -459,7 +466,7 @@ class PairwiseRanker(BaseEstimator):
             number(self.tol, "tol", low=0)
         if self.max_iter is not None:
             number(self.max_iter, "max_iter", low=1, whole=True)
-        if self.eta != "auto":
+        if not (isinstance(self.eta, str) and self.eta == "auto"):
             number(self.eta, "eta", low=0, open_low=True)
         number(self.pairs_per_epoch, "pairs_per_epoch", low=1, whole=True)
         number(self.verbose, "verbose", low=0, whole=True)
@@ -471,15 +478,3 @@ class PairwiseRanker(BaseEstimator):
 def _like(problem, sweep):
     """Another sweep in the coordinates of a problem."""
     return sweep if problem.sweep is problem.raw else Standardized(sweep, problem.mean, problem.scale)
-
-
-def _ideal(gain, codes, starts, k):
-    """Gains in units of what the best order of each query has in its first k rows."""
-    order = np.lexsort((-gain, codes))
-    rank = np.arange(len(gain)) - np.repeat(starts[:-1], np.diff(starts))
-    worth = np.where(rank < k, gain[order] / np.log2(rank + 2.0), 0.0)
-    best = np.add.reduceat(worth, starts[:-1])
-    unit = np.repeat(np.divide(1.0, best, out=np.zeros(len(best)), where=best > 0), np.diff(starts))
-    out = np.empty_like(gain)
-    out[order] = gain[order] * unit
-    return out

@@ -85,7 +85,7 @@ LAYERS = [
         | {"_base", "_generative", "_folds", "_fold_paths", "_online_base", "_combined", "_joint"}
         | {"geometry", "plot", "_planes", "_regions"},
     ),
-    ("problem", {"_problem", "_inference", "special", "metrics", "_decisions"}),
+    ("problem", {"_problem", "_inference", "special", "metrics", "_decisions", "_rank_rounds"}),
     ("solvers", {"_solvers"}),
     ("sweep", {"_sweep", "_together", "_turned", "_visits", "_rows", "_moments", "_rank_sweep", "_rank_online"}),
     ("kernels", {"_kernels"}),

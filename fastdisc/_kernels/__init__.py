@@ -234,7 +234,8 @@ class Kernels(Protocol):
     def rank_pairs(X, pairs, s, w, eta: float, rule: PairRule):
         """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates.
 
-        pairs is (P, 2) int64, s is (P,) or (1,), w is (d,). A step is eta s times the loss's derivative by the scores.
+        pairs is (P, 2) int64, s is (P,) or (1,), w is (d,), or it is refused. A step is eta s times the loss's derivative by
+        the scores.
         """
 
     @staticmethod

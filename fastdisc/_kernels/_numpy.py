@@ -263,6 +263,8 @@ def combine(X, e, grid, n_threads):
 
 def rank_pairs(X, pairs, s, w, eta, rule):
     """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
+    if len(w) != X.shape[1]:
+        raise ValueError(f"w has {len(w)} weights, X has {X.shape[1]} columns")
     X = _with_constant(_float64(X))[:, 1:]
     updates = 0
     for (u, v), step in zip(pairs, eta * np.broadcast_to(s, len(pairs)), strict=True):

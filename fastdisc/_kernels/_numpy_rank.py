@@ -28,7 +28,7 @@ def _weights(queries, lo, hi):
     rows = np.arange(lo, hi)
     s = np.broadcast_to(queries.s, len(queries.above))[lo:hi]
     P = np.where(rows[None, :] >= queries.below[lo:hi, None], s[:, None] * s[None, :], 0)
-    if len(queries.gain):
+    if len(queries.gain) and len(queries.discount):
         gain, discount = queries.gain[lo:hi], queries.discount[lo:hi]
         P = P * (gain[:, None] - gain[None, :]) * np.abs(discount[:, None] - discount[None, :])
     return P

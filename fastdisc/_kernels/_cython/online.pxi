@@ -96,6 +96,8 @@ cdef Py_ssize_t rank_rows(const Plan* plan, const int64_t* pairs, Py_ssize_t cou
 
 def rank_pairs(X, pairs, s, w, double eta, rule):
     """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
+    if len(w) != X.shape[1]:
+        raise ValueError(f"w has {len(w)} weights, X has {X.shape[1]} columns")
     cdef Plan plan = make_plan(X, 1, 1, False)
     cdef const int64_t[:, ::1] pairs_ = pairs
     cdef const double[::1] s_ = s

@@ -31,8 +31,9 @@ cdef Orders open_orders(queries, rule):
     cdef const double[::1] s = queries[3], gain = queries[4], discount = queries[5]
     q.starts, q.above, q.below = &starts[0], &above[0], &below[0]
     q.s, q.step = &s[0], s.shape[0] > 1
-    q.gain = &gain[0] if gain.shape[0] else NULL
-    q.discount = &discount[0] if discount.shape[0] else NULL
+    q.gain = q.discount = NULL   # one without the other weighs nothing
+    if gain.shape[0] and discount.shape[0]:
+        q.gain, q.discount = &gain[0], &discount[0]
     q.loss, q.margin, q.width = rule[0], rule[1], rule[2]
     return q
 

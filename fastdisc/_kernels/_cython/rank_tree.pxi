@@ -22,7 +22,8 @@ cdef struct Tree:
     Py_ssize_t lo, n         # the query's rows
     const double* x          # what is summed over pairs, p (x_v - x_u + shift); NULL for the scores themselves
     bint plain               # nothing is: p alone
-    double shift, margin, scale, origin
+    double shift, margin, scale
+    double origin            # scores count from here: their median, so that none that is far out drowns the others
     const double* z          # scores, by place
     double* out              # scale times the sums by v less those by u, by place
     Item* first              # sorted by score
@@ -48,7 +49,7 @@ cdef Tree plant(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, 
     tree.q, tree.lo, tree.n, tree.out = q, lo, n, out + lo
     tree.masks = work
     tree.totals = tree.masks + 2 * WAYS * WAYS
-    tree.z, tree.origin = z + lo, z[lo + n // 2]   # any score among the others will do
+    tree.z, tree.origin = z + lo, middle(z + lo, n)
     tree.down = tree.totals + 4 * WAYS
     tree.more = tree.down + n
     tree.first = <Item*>(tree.more + n)
@@ -59,22 +60,37 @@ cdef Tree plant(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, 
             tree.masks[c * WAYS + j] = 1 if j > c else 0
             tree.masks[(WAYS + c) * WAYS + j] = 1 if j < c else 0
     sort_scores(&tree, threads)
+    tree.origin = tree.first[n // 2].z
     return tree
+
+
+cdef double middle(const double* z, Py_ssize_t n) noexcept nogil:
+    """The median of a few scores: near most of the others, wherever some lie."""
+    cdef double[9] few
+    cdef Py_ssize_t i
+    for i in range(9):
+        few[i] = z[i * (n - 1) // 8]
+    sort(&few[0], &few[0] + 9)
+    return few[4]
+
+
+cdef inline uint64_t ordered(double a) noexcept nogil:
+    """Bits that compare as the numbers do."""
+    cdef uint64_t bits = <uint64_t>double_bits(a + 0.0)
+    return ~bits if bits >> 63 else bits | (<uint64_t>1 << 63)
 
 
 cdef void sort_keys(Key* keys, Key* other, const double* z, double origin, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     """Places a to b by score: by the first 33 bits, DIGITS at a time, and the few that are equal in those by comparison
 
-    Bits of the distance from one of the scores: an offset would leave few that differ.
+    Bits of the distance from a score amid the others, because an offset would leave few that differ. Rounding may make distances
+    equal where scores are not, but never puts them in another order: the keys end up as bits of the scores themselves.
     """
     cdef int64_t[1 << DIGITS] counts
-    cdef Py_ssize_t i, j, digit, shift
+    cdef Py_ssize_t i, j, t, digit, shift
     cdef int64_t total, count
-    cdef uint64_t bits
-    cdef Key key
     for i in range(a, b):
-        bits = <uint64_t>double_bits((z[i] - origin) + 0.0)
-        keys[i].first = ~bits if bits >> 63 else bits | (<uint64_t>1 << 63)
+        keys[i].first = ordered(z[i] - origin)
         keys[i].second = i
     for shift in range(3):
         memset(counts, 0, sizeof(counts))
@@ -95,6 +111,8 @@ cdef void sort_keys(Key* keys, Key* other, const double* z, double origin, Py_ss
         j = i + 1
         while j < b and keys[j].first >> 31 == keys[i].first >> 31:
             j += 1
+        for t in range(i, j):
+            keys[t].first = ordered(z[keys[t].second])
         if j - i > 1:
             sort(keys + i, keys + j)
         i = j

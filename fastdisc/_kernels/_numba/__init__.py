@@ -189,6 +189,8 @@ def combine(X, e, grid, n_threads):
 
 def rank_pairs(X, pairs, s, w, eta, rule):
     """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
+    if len(w) != X.shape[1]:
+        raise ValueError(f"w has {len(w)} weights, X has {X.shape[1]} columns")
     return steps.rank_pairs_rows(_features(X), pairs, s, w, float(eta), _plain(rule))
 
 

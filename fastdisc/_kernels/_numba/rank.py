@@ -43,7 +43,7 @@ def weight(queries, u, v):
     _, _, _, s, gain, discount = queries
     step = 1 if len(s) > 1 else 0
     p = s[u * step] * s[v * step]
-    return p * abs(gain[u] - gain[v]) * abs(discount[u] - discount[v]) if len(gain) else p
+    return p * abs(gain[u] - gain[v]) * abs(discount[u] - discount[v]) if len(gain) and len(discount) else p
 
 
 @jit()
