@@ -2,6 +2,7 @@
 
 import warnings
 
+import numba
 import numpy as np
 import pytest
 
@@ -93,6 +94,9 @@ def beyond(x, out):
         out[j] = j
 
 
+beyond_compiled = numba.njit(fastmath=True)(beyond)
+
+
 def reads_beyond(x, out):
     out[0] = x[10 if x[0] > 1.5 else 0]
 
@@ -106,6 +110,7 @@ def forgetful(x, out):
     ("function", "width", "error", "message"),
     [
         (beyond, 3, IndexError, "index 3 is out of bounds"),
+        (beyond_compiled, 3, IndexError, "index 3 is out of bounds"),
         (reads_beyond, 1, IndexError, "index 10 is out of bounds"),
         (forgetful, 1, ValueError, "'forgetful' is nan first in row 77"),
     ],

@@ -18,6 +18,11 @@ from ._base import Basis
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, *4 * [ctypes.c_ssize_t], ctypes.c_ssize_t)  # addresses as the numbers that they are
 
 
+def plain(function):
+    """A function as it was before its user compiled it: compiled, it would not check its indices."""
+    return getattr(function, "py_func", function)
+
+
 class Call(NamedTuple):
     """How a function is called: with one row or many, returning features or writing them to a second argument; and sizes."""
 
@@ -29,13 +34,14 @@ class Call(NamedTuple):
 
     def __call__(self, X):
         """The features of rows X (n, d), by Python. The function may change X."""
+        function = plain(self.function)
         if self.writes:
             F = np.full((len(X), self.width), np.nan)  # what is not written shows
             for x, out in [(X, F)] if self.many else zip(X, F, strict=True):
-                self.function(x, out)
+                function(x, out)
             return F
         if self.many:
-            return self._of_rows(self.function(X), len(X))
+            return self._of_rows(function(X), len(X))
         return np.stack([self._of_row(x) for x in X])
 
     def _of_rows(self, F, n):
@@ -49,7 +55,7 @@ class Call(NamedTuple):
 
     def _of_row(self, x):
         given = x.tolist()[:20]
-        f = np.asarray(self.function(x), dtype=np.float64).reshape(-1)
+        f = np.asarray(plain(self.function)(x), dtype=np.float64).reshape(-1)
         if len(f) != (self.width or len(f)):
             raise ValueError(f"the function returned {len(f)} features for the row {given}, and {self.width} for the first row")
         return f
@@ -163,9 +169,8 @@ class Custom(Basis):
         self._call = Call(self.function, bool(self.vectorized), writes, d, self.n_features_out_)
 
     def _writes(self):
-        plain = getattr(self.function, "py_func", self.function)  # what Numba has compiled already has one
         try:
-            parameters = inspect.signature(plain).parameters.values()
+            parameters = inspect.signature(plain(self.function)).parameters.values()
         except (TypeError, ValueError):  # built in
             return False
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
