@@ -27,8 +27,8 @@ def queries(group, n_rows):
     if group.dtype.kind not in "iu" or (group < 0).any() or int(group.sum()) != n_rows:
         adds = f", which add up to {group.sum()}" if group.dtype.kind in "iuf" else ""
         raise ValueError(
-            f"group must name a query for each of the {n_rows} rows, or have sizes >= 0 of queries that add up to {n_rows}; "
-            f"got {len(group)} values{adds}"
+            f"group must name a query for each of the {n_rows} rows, or have sizes >= 0 of queries, whole numbers that "
+            f"add up to {n_rows}; got {len(group)} values{adds}"
         )
     return np.repeat(np.arange(len(group), dtype=np.int32), group), len(group)
 
@@ -37,7 +37,12 @@ def utilities(y, n_rows, name="y"):
     """(N,) float64, finite: the higher the better."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    y = np.asarray(y)
+    if name != "y" and y.ndim == 1 and len(y) != n_rows:
+        raise ValueError(f"{name} has {len(y)} values, expected {n_rows}")
     y = _column(y, n_rows)
+    if y.dtype.kind in "cSU":
+        raise ValueError(f"{name} must be grades or utilities, numbers of which the higher is the better, got {y.dtype}")
     try:
         y = np.ascontiguousarray(y, dtype=np.float64)
     except (TypeError, ValueError) as problem:
@@ -56,7 +61,7 @@ def gains(y, kind, name="y"):
     if (y < 0).any():
         row = int((y < 0).argmax())
         raise ValueError(f"{name} must not be negative for discounted gains; in row {row} it is {y[row]:g}")
-    if kind == "exponential" and y.max() > 1000:
+    if kind == "exponential" and y.max(initial=0) > 1000:
         raise ValueError(f"{name} has grades up to {y.max():g}: 2^grade - 1 is too large. Take gains='linear'")
     return np.exp2(y) - 1 if kind == "exponential" else y
 
@@ -101,18 +106,34 @@ def skipped(shown, clicked, n_rows):
     found = []
     for place, (rows, clicks) in enumerate(zip(shown, clicked, strict=True)):
         rows, clicks = np.asarray(rows), np.asarray(clicks)
+        if not rows.size and not clicks.size:
+            continue
         if rows.shape != clicks.shape or rows.ndim != 1:
             raise ValueError(f"list {place} shows {rows.shape} rows and has {clicks.shape} clicks: one for each row")
         if not np.isin(clicks, (0, 1)).all():
             raise ValueError(f"clicked must be 1 for a row that was clicked and 0 for others; in list {place} it is not")
-        clicks = clicks.astype(bool)
+        rows, clicks = _shown(rows, clicks.astype(bool), place, n_rows)
         hit, above = np.nonzero(clicks[:, None] & ~clicks[None, :] & (np.arange(len(rows))[:, None] > np.arange(len(rows))))
-        real = (rows[hit] >= 0) & (rows[above] >= 0)  # -1 fills up short lists
-        found.append(np.column_stack([rows[hit], rows[above]])[real])
+        found.append(np.column_stack([rows[hit], rows[above]]))
     found = np.concatenate(found) if found else np.empty((0, 2), np.int64)
     if not len(found):
         raise ValueError("no row was clicked below one that was not: the log tells nothing")
     return pairs(found, None, n_rows)[0]
+
+
+def _shown(rows, clicks, place, n_rows):
+    """The rows of a list that are there, and their clicks: -1 fills up short lists."""
+    if rows.dtype.kind not in "iu":
+        raise ValueError(f"shown must be whole numbers of rows, got {rows.dtype} in list {place}")
+    real = rows != -1
+    bad = real & ((rows < 0) | (rows >= n_rows))
+    if bad.any():
+        raise ValueError(f"X has {n_rows} rows, and list {place} shows row {rows[bad.argmax()]}; -1 fills up short lists")
+    rows, clicks = rows[real], clicks[real]
+    values, counts = np.unique(rows, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"list {place} shows row {values[counts.argmax()]} twice")
+    return rows, clicks
 
 
 def depth(k, name="k"):
@@ -121,4 +142,4 @@ def depth(k, name="k"):
         return np.iinfo(np.int64).max
     if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
         raise ValueError(f"{name} must be None or a whole number >= 1, got {k!r}")
-    return int(k)
+    return min(int(k), np.iinfo(np.int64).max)

@@ -1,8 +1,9 @@
 """How good a ranking is: grouped by query, on all cores.
 
 Every metric takes the grades or utilities of the rows, the scores that order them, and `group`: the query of each row in any
-order, or the sizes of queries whose rows stand together. Arrays of shape (queries, rows), as scikit-learn's `ndcg_score` takes
-them, are a query a row. A query whose rows tell nothing (none is relevant, or all are equal) counts as `empty`, or not at all.
+order, or the sizes of queries whose rows stand together (as many values as there are rows are names, always). Arrays of shape
+(queries, rows), as scikit-learn's `ndcg_score` takes them, are a query a row. A query whose rows tell nothing (none is relevant,
+or all are equal) counts as `empty`, or not at all.
 """
 
 from __future__ import annotations
@@ -120,6 +121,13 @@ def ndcg_score(
     return _mean(_per_query(metric, gain, z, group, k, backend, n_threads), empty, query_weight)
 
 
+def _relevant(y, relevant):
+    """1 for rows of a grade higher than that."""
+    if not isinstance(relevant, Real) or np.isnan(relevant):
+        raise ValueError(f"relevant must be a number, got {relevant!r}")
+    return (y > relevant).astype(float)
+
+
 def mean_average_precision(
     y_true, y_score, *, group=None, k=None, relevant=0.0, empty=0.0, query_weight=None, backend=None, n_threads=None
 ):
@@ -139,7 +147,7 @@ def mean_average_precision(
     0.8333
     """
     y, z, group = _arrays(y_true, y_score, group)
-    values = _per_query(Metric.AVERAGE_PRECISION, (y > relevant).astype(float), z, group, k, backend, n_threads)
+    values = _per_query(Metric.AVERAGE_PRECISION, _relevant(y, relevant), z, group, k, backend, n_threads)
     return _mean(values, empty, query_weight)
 
 
@@ -162,7 +170,7 @@ def mean_reciprocal_rank(
     0.5
     """
     y, z, group = _arrays(y_true, y_score, group)
-    values = _per_query(Metric.RECIPROCAL_RANK, (y > relevant).astype(float), z, group, k, backend, n_threads)
+    values = _per_query(Metric.RECIPROCAL_RANK, _relevant(y, relevant), z, group, k, backend, n_threads)
     return _mean(values, empty, query_weight)
 
 
@@ -186,10 +194,10 @@ def expected_reciprocal_rank(
     """
     y, z, group = _arrays(y_true, y_score, group)
     gain = _validate_rank.gains(y, "exponential", "y_true") if len(y) else y
-    top = (y.max() if len(y) else 0.0) if highest is None else highest
-    if len(y) and top < y.max():
-        raise ValueError(f"highest must be at least the highest grade of y_true, {y.max():g}, got {highest!r}")
-    values = _per_query(Metric.EXPECTED_RECIPROCAL_RANK, gain / 2.0**top, z, group, k, backend, n_threads)
+    top = y.max(initial=0.0) if highest is None else highest
+    if not isinstance(top, Real) or not top >= y.max(initial=0.0):
+        raise ValueError(f"highest must be at least the highest grade of y_true, {y.max(initial=0.0):g}, got {highest!r}")
+    values = _per_query(Metric.EXPECTED_RECIPROCAL_RANK, gain * np.exp2(-float(top)), z, group, k, backend, n_threads)
     return _mean(values, empty, query_weight)
 
 
@@ -232,6 +240,8 @@ def pairwise_accuracy(y_true, y_score, *, group=None, empty=0.0, query_weight=No
 def make_group_scorer(metric=ndcg_score, **options):
     """A scorer for `cross_val_score`, `GridSearchCV` and the like, which asks for the metadata `group`.
 
+    It needs scikit-learn's metadata routing, and fails where no `group` comes: a fold is not one query.
+
     Parameters
     ----------
     metric : callable, default=ndcg_score
@@ -258,7 +268,17 @@ def make_group_scorer(metric=ndcg_score, **options):
     from sklearn.metrics import make_scorer
 
     with sklearn.config_context(enable_metadata_routing=True):  # needed to ask, and to be given what was asked for
-        return make_scorer(metric, **options).set_score_request(group=True)
+        return make_scorer(_grouped, metric=metric, **options).set_score_request(group=True)
+
+
+def _grouped(y_true, y_score, *, metric, group=None, **options):
+    """A metric that must not take all rows for one query because nobody passed their queries on."""
+    if group is None:
+        raise ValueError(
+            "the scorer was given no group: set sklearn.set_config(enable_metadata_routing=True) and pass `group`, as in the "
+            "example of make_group_scorer; or, for rows of one query, take sklearn.metrics.make_scorer"
+        )
+    return metric(y_true, y_score, group=group, **options)
 
 
 def ranks(scores, group=None):
@@ -306,9 +326,9 @@ def top_k(scores, k, group=None):
     codes, count = _validate_rank.queries(group, len(z))
     order = np.argsort(codes, kind="stable") if (codes[1:] < codes[:-1]).any() else np.arange(len(z))
     ends = np.cumsum(np.bincount(codes, minlength=count))
-    k = min(k, int(np.diff(ends, prepend=0).max()))
+    k = min(k, int(np.diff(ends, prepend=0).max(initial=0)))
     out = np.full((count, k), -1)
-    for query, (lo, hi) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+    for query, (lo, hi) in enumerate(zip([0, *ends[:-1]][: len(ends)], ends, strict=True)):
         rows = order[lo:hi]
         out[query, : min(k, len(rows))] = rows[_best(z[rows], min(k, len(rows)))]
     return out

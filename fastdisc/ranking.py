@@ -184,8 +184,8 @@ class PairwiseRanker(BaseEstimator):
         y : array of shape (N,)
             Grades or real utilities: within a query, the higher the better.
         group : array of shape (N,) or (Q,), optional
-            The query of each row, in any order; or the sizes of queries whose rows stand together. None: one query. With a
-            value for each row, these are names of queries.
+            The query of each row, in any order; or the sizes of queries whose rows stand together. None: one query. As many
+            values as there are rows are names of queries, always: queries of one row each, given as sizes, would be misread.
         sample_weight : array of shape (N,), optional
             A pair weighs the product of its rows' weights.
         query_weight : array of shape (Q,), optional
@@ -261,6 +261,8 @@ class PairwiseRanker(BaseEstimator):
         if self.l1_ratio:
             raise ValueError("partial_fit has no penalty: l1_ratio must be 0")
         first = not hasattr(self, "coef_")
+        if not first and (self.basis is None) == hasattr(self, "basis_"):
+            raise ValueError("partial_fit: the basis is not the one of the last fit")
         X = _validate.features(self, X, reset=first)
         y, s, codes = self._rows(X, y, group, sample_weight, None)
         sweep = RankSweep(X, codes, y, s, RULES[self.loss], backend=self.backend, n_threads=self.n_threads)
@@ -305,7 +307,7 @@ class PairwiseRanker(BaseEstimator):
             what = "gap" if self.loss == "margin" else "gradient"
             self._warn(
                 f"solver {name!r} stopped after {self.n_iter_} iterations with the {what} at {self.gradient_norm_:.1e}; tol is "
-                f"{tol:g}. Raise max_iter, or take C smaller."
+                f"{tol:g}. Raise max_iter, or take C smaller, or another solver."
             )
         return self
 
@@ -358,7 +360,8 @@ class PairwiseRanker(BaseEstimator):
 
         exact = lambda W: problem.penalized(l2)(W, 0).loss  # noqa: E731
         certified = not l1 and np.isfinite(self.C)
-        return smoothed.solve(objectives, exact, W, inner=inner, tol=tol, max_iter=limit, trace=trace, certified=certified)
+        options = {"certified": certified, "spare": None if l1 else lbfgs.solve}
+        return smoothed.solve(objectives, exact, W, inner=inner, tol=tol, max_iter=limit, trace=trace, **options)
 
     def _stream(self, sweep, seed):
         rng = np.random.default_rng(int(check_random_state(self.random_state).randint(2**31)) + seed)
@@ -384,8 +387,8 @@ class PairwiseRanker(BaseEstimator):
         self._store_scale(None)
         if not converged:
             self._warn(
-                f"solver 'online' stopped after {self.n_iter_} epochs, the last with {history['updates'][-1]} updates: no weights "
-                "may put all pairs right. Raise max_iter, or take another solver."
+                f"solver 'online' stopped after {self.n_iter_} epochs, the last with {history['updates'][-1]} updates: no "
+                "weights may put all pairs right. Raise max_iter, or take another solver."
             )
         return self
 

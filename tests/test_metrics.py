@@ -87,7 +87,7 @@ def test_known_values():
         (metrics.ndcg_score, {"y_true": [1, -1]}, "y_true must not be negative for discounted gains; in row 1 it is -1"),
         (metrics.ndcg_score, {"y_true": [1, np.nan]}, "y_true contains NaN, first in row 1"),
         (metrics.ndcg_score, {"y_score": [np.inf, 1.0]}, "y_score contains infinity, first in row 0"),
-        (metrics.ndcg_score, {"y_score": [1.0]}, "has 2 rows"),
+        (metrics.ndcg_score, {"y_score": [1.0]}, "y_score has 1 values, expected 2"),
         (metrics.ndcg_score, {"group": [1, 2, 3]}, "add up to 2"),
         (metrics.ndcg_score, {"k": 0}, "k must be None or a whole number >= 1"),
         (metrics.ndcg_score, {"gains": "square"}, "gains must be"),

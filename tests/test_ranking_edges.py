@@ -7,8 +7,9 @@ from conftest import make_queries
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from fastdisc import PairwiseRanker, _kernels
+from fastdisc import PairwiseRanker, _kernels, metrics
 from fastdisc._kernels import PairLoss, PairRule, group_grid
+from fastdisc.basis import Quadratic
 
 RNG = np.random.default_rng(0)
 X, Y, QUERY = RNG.standard_normal((60, 3)), RNG.integers(0, 3, 60), np.repeat(np.arange(6), 10)
@@ -126,3 +127,62 @@ def test_what_has_no_effect_is_refused():
 def test_a_scale_does_not_outlive_its_fit():
     model = PairwiseRanker(standardize=True).fit(X, Y, QUERY)
     assert not hasattr(model.set_params(standardize=False).fit(X, Y, QUERY), "scale_")
+
+
+@pytest.mark.parametrize("C", [1e6, np.inf])
+def test_a_narrow_corner_and_a_weak_penalty(C):
+    u, v = np.nonzero((QUERY[:, None] == QUERY) & (Y[:, None] > Y))
+    value = lambda w: np.maximum(0, 1 - (X[u] - X[v]) @ w).sum()  # noqa: E731
+    model = PairwiseRanker("margin", C=C, solver="newton").fit(X, Y, QUERY)
+    assert model.converged_ and model.n_iter_ < 200
+    assert value(model.coef_) <= value(PairwiseRanker("margin", C=1e3).fit(X, Y, QUERY).coef_) * 1.001
+
+
+@pytest.mark.parametrize(
+    ("shown", "clicked", "message"),
+    [
+        ([[1, 2], [999, 3]], [[0, 1], [0, 0]], "X has 60 rows, and list 1 shows row 999"),
+        ([[1, 2], [-2, 3]], [[0, 1], [0, 1]], "list 1 shows row -2"),
+        ([[1, 2], [3, 4, 3]], [[0, 1], [0, 1, 1]], "list 1 shows row 3 twice"),
+        ([[1.5, 2]], [[0, 1]], "whole numbers of rows, got float64 in list 0"),
+    ],
+)
+def test_bad_clicks_are_named(shown, clicked, message):
+    with pytest.raises(ValueError, match=message):
+        PairwiseRanker().fit_clicks(X, shown, clicked)
+
+
+def test_empty_lists_of_clicks_tell_nothing():
+    assert PairwiseRanker().fit_clicks(X, [[], [3, 4]], [[], [0, 1]]).n_pairs_ == 1
+
+
+def test_a_scorer_does_not_take_a_fold_for_a_query():
+    model = PairwiseRanker().fit(X, Y, QUERY)
+    with pytest.raises(ValueError, match="the scorer was given no group"):
+        metrics.make_group_scorer()(model, X, Y)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: metrics.ndcg_score([1, 2, 3], [1, 2]), "y_score has 2 values, expected 3"),
+        (lambda: metrics.expected_reciprocal_rank([1, 2], [1, 2], highest=np.nan), "highest must be"),
+        (lambda: metrics.mean_average_precision([1, 2], [1, 2], relevant=np.nan), "relevant must be a number"),
+        (lambda: metrics.ndcg_score([1j, 2], [1, 2]), "numbers of which the higher is the better, got complex128"),
+        (lambda: PairwiseRanker().fit(X, Y.astype(str), QUERY), "y must be grades"),
+        (lambda: PairwiseRanker().fit(X, Y, [30.0, 30.0]), "whole numbers that add up to 60"),
+        (lambda: PairwiseRanker(eta=np.ones(2)).fit(X, Y), "eta must be"),
+        (lambda: PairwiseRanker().fit(X, Y).set_params(basis=Quadratic()).partial_fit(X, Y), "basis"),
+        (lambda: PairwiseRanker("ndcg").fit(X[:0], Y[:0]), "0 sample"),
+    ],
+)
+def test_errors_name_what_is_wrong(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_numbers_too_large_for_a_kernel_are_no_problem():
+    assert metrics.ndcg_score([1, 2], [1, 2], k=2**70) == 1
+    assert metrics.expected_reciprocal_rank([1, 0], [1, 2], highest=3000) == 0
+    assert np.isnan(metrics.ndcg_score([], [], empty="skip"))
+    assert metrics.top_k([], 2, group=[]).shape == (0, 0)

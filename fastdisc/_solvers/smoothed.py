@@ -9,9 +9,11 @@ from .lbfgs import search
 
 WIDEST = 2.0  # at zero weights all pairs are within the rounded corner, and bend
 NARROWER = 0.25  # each width of the corner is this share of the last
+PATIENCE = 5  # solutions that do not move
+SHORT = 1e-3  # share of a Newton step: shorter ones mean that other pairs bend wherever it goes
 
 
-def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True):
+def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True, spare=None):
     """Minimise exact(W) by way of objectives(width), which are smooth, below it, and nearer to it the smaller the width.
 
     1. minimise the smooth objective, as far as it is worth
@@ -20,20 +22,24 @@ def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True):
     3. stop when the gap has fallen to tol times the exact value; else improve what is the larger part of it
 
     The result's gradient_norm is that relative gap. Without an L2 penalty nothing bounds the second part (`certified` is False):
-    then the inner solver's own tolerance, tol, is what holds.
+    then the inner solver's own tolerance, tol, is what holds. Where the corner is so narrow and the penalty so weak that the
+    inner solver's Hessian does not tell where to go, `spare` goes on; when that does not move either, this ends.
     """
-    width, inner_tol, n_iter = WIDEST, 1e-2, 0
+    width, inner_tol, n_iter, waited = WIDEST, 1e-2, 0, 0
     while True:
         objective = objectives(width)
         found = inner(objective, W, tol=inner_tol, max_iter=max(1, max_iter - n_iter), trace=trace)  # 1
+        if spare is not None and not (found.converged or found.stopped):
+            found = spare(objective, found.W, tol=inner_tol, max_iter=max(1, max_iter - n_iter - found.n_iter), trace=trace)
+        waited = 0 if found.converged or not np.array_equal(found.W, W) else waited + 1
         W, n_iter = found.W, n_iter + max(1, found.n_iter)
         sums, value = objective(W), exact(W)
         rounding = max(0.0, value - sums.loss)
         rest = float((sums.g[:, 1:] ** 2 / (2 * objective.l2)).sum()) if certified else 0.0  # 2
         gap = (rounding + rest) / value if value > 0 else 0.0
         trace.say("smoothed", f"width {width:.1e}: loss {value:.6g}, gap {gap:.1e}")
-        converged = gap <= tol and (certified or inner_tol <= tol)
-        if converged or found.stopped or n_iter >= max_iter:  # 3
+        converged = gap <= tol and (certified or (inner_tol <= tol and found.converged))
+        if converged or waited >= PATIENCE or found.stopped or n_iter >= max_iter:  # 3
             return Result(W, converged, n_iter, gap, trace.history, found.stopped)
         if rounding > tol / 2 * value:
             width *= NARROWER
@@ -48,8 +54,9 @@ def newton(objective, W, *, tol, max_iter, trace):
     stop = trace.add("newton", sums, W)
     while norm(sums.g) > tol * start and not stop and n_iter < max_iter:
         p = -metric.full(sums.H, W.shape, False)(sums.g)
-        found = search(objective, W, p, sums, float(np.vdot(sums.g, p)))
-        if found is None:
+        slope = float(np.vdot(sums.g, p))
+        found = search(objective, W, p, sums, slope) if slope < 0 else None
+        if found is None or found[0] < SHORT:
             break
         W, n_iter = W + found[0] * p, n_iter + 1
         sums = objective(W, 2)
