@@ -14,8 +14,7 @@ MOST = 16  # folds that share their sweeps: kinds of rows are told apart by a ta
 def paths(model, sweep, classes, trains, Cs):
     """Weights (folds, n, K, d+1) and iterations (folds, n) of `model` on each fold's training rows, for each of n values of C."""
     rising = np.argsort(Cs, kind="stable")
-    l1, _, _ = model._strengths(1.0)
-    plain = len(classes) == 2 and not l1 and not model.standardize and model.solver in ("auto", "newton", "newton-cholesky")
+    plain = len(classes) == 2 and model._shares_sweeps()
     kinds, sides = kinds_of_rows(trains, sweep.r) if plain else (None, None)
     if kinds is not None:
         problem = model._problem(Sweep(sweep.X, kinds, sweep.unit * sweep.s, sweep.link, **sweep.options), classes)
@@ -53,7 +52,7 @@ def kinds_of_rows(trains, r):
 def jointly(model, problem, sides, Cs):
     """All folds in shared sweeps; the solutions for one C are the start for the next."""
     objective, state = Together.of(problem, sides, 1.0), together.Model()
-    W, found, limit = np.zeros((sides.shape[1], problem.d + 1)), [], 200 if model.max_iter is None else model.max_iter
+    W, found, limit = np.zeros((sides.shape[1], problem.d + 1)), [], model._limit("newton")
     for C in Cs:
         l2 = problem.l2(model._strengths(C)[1])
         trace = Trace(model.verbose)

@@ -17,7 +17,7 @@ from ._solvers import Trace, together
 from ._sweep import Sweep
 from ._together import Segment, Together, suits
 from ._validate import check_finite
-from .logistic import ALIASES, LogisticRegression
+from .logistic import LogisticRegression
 
 FEW = 200_000  # cells of X: up to here a Newton step more costs next to nothing
 FINE = 1e-9
@@ -45,13 +45,11 @@ class Constant(ClassifierMixin, BaseEstimator):
 
 def covers(estimator):
     """Whether an estimator's fits are L2-penalised logistic problems without any specials."""
-    if type(estimator) is not LogisticRegression or estimator.warm_start or estimator.standardize:
+    if type(estimator) is not LogisticRegression or estimator.warm_start:
         return False
     estimator._check_parameters()
-    l1, l2, _ = estimator._strengths(estimator.C)
-    solver = ALIASES.get(estimator.solver, estimator.solver)
     plain = all(getattr(estimator, name) is value for name, value in PLAIN.items())
-    return plain and not l1 and l2 > 0 and solver in ("auto", "newton")
+    return plain and estimator._strengths(estimator.C)[1] > 0 and estimator._shares_sweeps()
 
 
 def gather(X, order, n_threads):
@@ -120,7 +118,7 @@ class Joint:
         estimator, X = self.estimator, self.sweep.X
         few = (len(X.data) if isinstance(X, CSR) else X.size) <= FEW
         tol = min(estimator.tol, FINE) if few else estimator.tol
-        limit = 200 if estimator.max_iter is None else estimator.max_iter
+        limit = estimator._limit("newton")
         W = np.zeros((objective.K, self.problem.d + 1))
         try:
             results = together.solve(objective, W, tol=tol, max_iter=limit, trace=Trace(max(verbose, estimator.verbose)))

@@ -44,10 +44,10 @@ def work(X, K, order):
     return 2 * values * K * (max(1, K * X.shape[1] // 4) if order == 2 else 1)
 
 
-def _grid(X, K, order, single=True):
+def _grid(X, K, order, single=True, pairs=None):
     stored = len(X.data) if isinstance(X, CSR) else None
     itemsize = 8 if stored is not None or X.dtype == np.float64 or order == 2 or not single else 4
-    return grid(X.shape, itemsize, K, order, stored)._replace(single=single)
+    return grid(X.shape, itemsize, K, order, stored, pairs)._replace(single=single)
 
 
 class Sweep:

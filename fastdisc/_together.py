@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _config
-from ._kernels import CSR, grid
-from ._sweep import FAR, Standardized, work
+from ._sweep import FAR, Standardized, _grid, work
 from ._validate import check_finite, raise_too_large
 
 WIDEST = 300  # columns up to which a Hessian for each problem pays
@@ -144,8 +143,7 @@ class Together:
 
 def _sums(sweep, sides, V, order):
     """The kernel's sums, over rows as they are."""
-    X, stored = sweep.X, len(sweep.X.data) if isinstance(sweep.X, CSR) else None
-    cells = grid(X.shape, 8, len(V), order, stored, len(V))._replace(single=False)
+    X, cells = sweep.X, _grid(sweep.X, len(V), order, single=False, pairs=len(V))
     with _config.threads(sweep.n_threads, work(X, len(V), 1) * (1 + (order == 2) * X.shape[1] // 4)) as n:
         losses, errors, G, H = sweep.kernels.sweeps(X, sweep.link, sweep.r, sweep.s, sides, V, order, cells, n)
     if not (np.isfinite(losses).all() and (order == 0 or np.isfinite(G).all())):

@@ -332,7 +332,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
         name = choose(W.shape, objective.sparse, l1) if name == "auto" else name
         if l1 and name != "proximal":
             raise ValueError(f"solver {name!r} has no L1 penalty: take solver='auto' or 'proximal'")
-        solve, limit = SOLVERS[name]
+        solve, _ = SOLVERS[name]
         if name in ("gd", "sgd"):
             more["eta"] = self.eta
         if name == "sgd":
@@ -343,8 +343,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
             more["model"] = models[name]
         patience = None if self.early_stopping is False else 10 if self.early_stopping is True else self.early_stopping
         trace = Trace(self.verbose, self.callback, patience)
-        limit = limit if self.max_iter is None else self.max_iter
-        result = solve(objective, W, tol=self.tol, max_iter=limit, trace=trace, **more)
+        result = solve(objective, W, tol=self.tol, max_iter=self._limit(name), trace=trace, **more)
         if len(W) > 1 and objective.singular and name != "gd":
             result.W[:, 0] -= problem.outward(result.W)[:, 0].mean()  # changes no output; scores are the same from every solver
         return result, name
@@ -437,6 +436,15 @@ class LogisticRegression(Posteriors, LinearClassifier):
         if len(found) != 1:
             raise ValueError(f"reference_class must be one of {classes.tolist()}, got {self.reference_class!r}")
         return int(found[0]) if len(classes) > 2 else None
+
+    def _shares_sweeps(self):
+        """Whether many such problems over the same rows can be solved together: by Newton, without L1, in one scale."""
+        solver = ALIASES.get(self.solver, self.solver)
+        return not self._strengths(self.C)[0] and not self.standardize and solver in ("auto", "newton")
+
+    def _limit(self, solver):
+        """The most iterations of a solver."""
+        return SOLVERS[solver][1] if self.max_iter is None else self.max_iter
 
     def _strengths(self, C):
         """L1 and L2 penalties of the sum of losses, and the C that is in force."""
