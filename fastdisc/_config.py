@@ -132,14 +132,22 @@ def cpus():
     return cpu_count()
 
 
+@cache
+def _openmp():
+    """The function that asks OpenMP for its threads; one that says 0 where there is none."""
+    try:
+        return _kernels.load("cython").openmp_threads
+    except (ImportError, ValueError):
+        return lambda: 0
+
+
 def _openmp_limit():
     """What OMP_NUM_THREADS and threadpool_limits allow this thread; a large number where nothing does."""
-    try:
-        limit = _kernels.load("cython").openmp_threads()
-    except (ImportError, ValueError):
-        limit = 0
+    limit = _openmp()()
+    if limit:
+        return limit
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return limit or (int(first) if first.isdecimal() else 0) or 1 << 30
+    return (int(first) if first.isdecimal() else 0) or 1 << 30
 
 
 @contextmanager

@@ -39,10 +39,11 @@ def kinds_of_rows(trains, r):
         return None, None
     code = r.astype(np.int32)  # the class in the lowest bit, then a bit for each fold
     for f, train in enumerate(trains):
-        times = np.bincount(np.arange(len(r))[train], minlength=len(r))
-        if times.max() > 1:
+        mine = np.zeros(len(r), np.int32)
+        mine[train] = 1 << (f + 1)
+        if np.count_nonzero(mine) < len(train):
             return None, None
-        code |= times.astype(np.int32) << (f + 1)
+        code |= mine
     there = np.bincount(code, minlength=2 ** (len(trains) + 1)) > 0
     present = np.flatnonzero(there)[:, None]
     sides = (2 * (present & 1) - 1) * (present >> np.arange(1, len(trains) + 1) & 1)
@@ -68,7 +69,7 @@ def jointly(model, problem, sides, Cs):
 
 def apart(model, sweep, classes, train, Cs):
     """One fold: rows that are not its own have weight 0."""
-    times = np.bincount(np.arange(sweep.rows)[train], minlength=sweep.rows)
+    times = np.bincount(train, minlength=sweep.rows)
     fold = Sweep(sweep.X, sweep.r, sweep.unit * sweep.s * times, sweep.link, **sweep.options)
     problem, V, n_iter = model._problem(fold, classes), [], []
     for C, result in model._path(problem, len(classes), Cs):

@@ -3,55 +3,17 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from . import _validate
 from ._generative import FromMoments
 from ._rows import take_rows
-
-
-def fold_codes(cv, r, K):
-    """The fold in which each row is held out (N,), the number of parts, and how many of them are folds.
-
-    Rows that no fold holds out make one part more.
-    """
-    folds = 5 if cv is None else cv
-    counts = np.bincount(r, minlength=K)
-    if isinstance(folds, Integral) and 2 <= folds <= counts.min():
-        return stratified(r, counts, folds), int(folds), int(folds)
-    codes, count = np.full(len(r), -1, np.int32), 0
-    for train, test in check_cv(cv, r, classifier=True).split(np.empty((len(r), 1)), r):
-        if (codes[test] >= 0).any() or len(train) + len(test) != len(r):
-            raise ValueError("cv must hold out each row at most once, and train on all others: folds, not random splits")
-        codes[test] = count
-        count += 1
-    rest = codes < 0
-    codes[rest] = count
-    return codes, count + bool(rest.any()), count
-
-
-def stratified(r, counts, folds):
-    """The folds of scikit-learn's StratifiedKFold: on a million rows its own take longer than all the rest here.
-
-    With the classes in the order of their first rows, one after the other, each fold gets every `folds`-th row's class; how many
-    of a class are a fold's own is then a matter of counts.
-    """
-    order = np.argsort(r.astype(np.uint16) if len(counts) < 1 << 16 else r, kind="stable")  # of short numbers by radix
-    ends = np.cumsum(counts)
-    starts = ends - counts
-    codes, place = np.empty(len(r), np.int32), 0
-    for k in np.argsort(order[starts]):  # the class whose first row comes first
-        taken = np.bincount((place + np.arange(counts[k])) % folds, minlength=folds)
-        codes[order[starts[k] : ends[k]]] = np.repeat(np.arange(folds), taken)
-        place += counts[k]
-    return codes
+from ._splits import fold_codes
 
 
 def merged(parts):

@@ -38,7 +38,7 @@ def strata(n, m, rng):
     """About m of n rows, in order: one at random from each of m runs of rows, so that no order of the rows spoils the draw."""
     if m >= n:
         return np.arange(n)
-    edges = np.linspace(0, n, m + 1).astype(np.int64)
+    edges = np.arange(m + 1) * n // m
     return edges[:-1] + (rng.random(m) * np.diff(edges)).astype(np.int64)
 
 
@@ -49,6 +49,14 @@ def take_rows(X, rows):
     if isinstance(X, CSR):
         return X if isinstance(rows, slice) else _ours(_scipy(X)[rows], X)
     return X[rows] if isinstance(rows, slice) else np.ascontiguousarray(X.take(rows, axis=0))
+
+
+def some_rows(X, rows):
+    """Some rows, not copied where they follow one another."""
+    if not (np.diff(rows) == 1).all():
+        return take_rows(X, rows)
+    begin, end = int(rows[0]), int(rows[-1]) + 1
+    return window(X, begin, end) if isinstance(X, CSR) else take_rows(X, slice(begin, end))
 
 
 def window(X, begin, end):

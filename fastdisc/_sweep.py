@@ -94,7 +94,7 @@ class Sweep:
                 loss, errors, g, H = self.kernels.sweep(
                     self.X, self.link, self.r, self.s, self.offset, W, order, _grid(self.X, len(W), order, self.single), n
                 )
-        if not (np.isfinite(loss) and (order == 0 or np.isfinite(g).all()) and (H is None or np.isfinite(H).all())):
+        if not all(part is None or np.isfinite(part).all() for part in (loss, g, H)):
             check_finite(self.X)
             if np.abs(W).max() <= 1:  # else the weights may have run away, and the solver knows what to do
                 raise_too_large(self.X)
@@ -232,25 +232,24 @@ class Standardized:
     def __init__(self, sweep, mean, scale):
         self.sweep, self.mean, self.scale = sweep, mean, scale
         self.rows, self.sparse = sweep.rows, sweep.sparse
+        self.units, self.shift = np.concatenate([[1.0], scale]), mean / scale
 
     def raw(self, W):
         """The weights that give the same scores on the features as they are."""
-        V = W.copy()
-        V[:, 1:] /= self.scale
+        V = W / self.units
         V[:, 0] -= V[:, 1:] @ self.mean
         return V
 
     def standard(self, V):
         """The inverse of `raw`."""
-        W = V.copy()
-        W[:, 1:] *= self.scale
+        W = V * self.units
         W[:, 0] += V[:, 1:] @ self.mean
         return W
 
     def pull(self, g):
         """The derivative by the standardised weights from that by the raw ones, along the last axis."""
-        g = g.copy()
-        g[..., 1:] = (g[..., 1:] - g[..., :1] * self.mean) / self.scale
+        g = g / self.units
+        g[..., 1:] -= g[..., :1] * self.shift
         return g
 
     def __call__(self, W, order=1) -> Sums:

@@ -9,11 +9,12 @@ from scipy import linalg
 
 from . import _validate
 from ._base import LinearClassifier, all_or_nothing, choice, fitted, number
-from ._folds import fold_codes, merged
+from ._folds import merged
 from ._generative import FromMoments
 from ._kernels import CSR, Link
 from ._rows import take_rows
 from ._solvers import closed_form
+from ._splits import fold_codes
 from ._sweep import outputs
 
 CELLS = 1 << 20  # rows are projected so many cells at a time

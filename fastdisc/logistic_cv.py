@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from . import _validate
 from ._base import LinearClassifier, Posteriors, all_or_nothing, choice, number
 from ._fold_paths import paths
 from ._kernels import Link
-from ._rows import take_rows
+from ._rows import some_rows
+from ._splits import splits
 from ._sweep import outputs
 from .logistic import LogisticRegression
 
@@ -29,7 +29,7 @@ SHARED = (
     "backend",
     "n_threads",
 )
-SLICE = 1 << 21  # numbers that are held at a time when rows held out are scored
+SLICE = 1 << 18  # numbers that are held at a time when rows held out are scored
 
 
 class LogisticRegressionCV(Posteriors, LinearClassifier):
@@ -145,7 +145,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         model = self._model(1.0, 0.0)
         classes, sweep = model._validated(X, y, sample_weight, None)
         weight = np.broadcast_to(_validate.sample_weight(sample_weight, sweep.rows), sweep.rows)  # without those of classes
-        folds = list(check_cv(self.cv, y, classifier=True).split(np.zeros(sweep.rows), y))
+        folds = splits(self.cv, y, sweep.r, len(classes))
         if not folds:
             raise ValueError("cv has no fold")
         trains = [train for train, _ in folds]
@@ -188,7 +188,8 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
 
     def _check_folds(self, trains, classes, sweep):
         for f, train in enumerate(trains):
-            missing = np.bincount(sweep.r[train], np.broadcast_to(sweep.s, sweep.rows)[train], len(classes)) == 0
+            weight = sweep.s[train] if len(sweep.s) > 1 else None
+            missing = np.bincount(sweep.r[train], weight, len(classes)) == 0
             if missing.any():
                 name = classes[missing.argmax()]
                 raise ValueError(f"fold {f} has no training rows of class {name!r}: take fewer folds, or stratified ones")
@@ -201,8 +202,7 @@ class Held:
         self.scorer = None if owner.scoring is None else get_scorer(owner.scoring)
         self.sweep, self.model = sweep, model
         if self.scorer is None:
-            self.rows = np.arange(sweep.rows)[test]
-            self.rows = self.rows[weight[self.rows] > 0]
+            self.rows = test[weight[test] > 0]
             self.weight = weight[self.rows]
             if not len(self.rows):
                 raise ValueError("cv: a fold holds out no row with a weight: its score would be undefined")
@@ -226,7 +226,7 @@ class Held:
         right, step = np.zeros(n), max(1, SLICE // (D + n * K))
         for begin in range(0, len(self.rows), step):
             rows = self.rows[begin : begin + step]
-            Z = outputs(take_rows(self.sweep.X, rows), Link.IDENTITY, V.reshape(n * K, D), **self.sweep.options)
+            Z = outputs(some_rows(self.sweep.X, rows), Link.IDENTITY, V.reshape(n * K, D), **self.sweep.options)
             chosen = Z > 0 if K == 1 else Z.reshape(len(rows), n, K).argmax(axis=2)
             right += self.weight[begin : begin + step] @ (chosen == self.sweep.r[rows, None])
         return right / self.weight.sum()

@@ -82,7 +82,7 @@ LAYERS = [
             "basis",
             "ranking",
         }
-        | {"_base", "_generative", "_folds", "_fold_paths", "_online_base", "_combined", "_joint"}
+        | {"_base", "_generative", "_folds", "_splits", "_fold_paths", "_online_base", "_combined", "_joint"}
         | {"geometry", "plot", "_planes", "_regions"},
     ),
     ("problem", {"_problem", "_inference", "special", "metrics", "_decisions", "_rank_rounds"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,9 @@ def choose(shape, sparse, l1):
 
 def norm(g):
     """||g||, without overflow or underflow of the squares."""
+    square = float(np.vdot(g, g))
+    if 1e-200 < square < 1e200:
+        return math.sqrt(square)
     top = float(np.abs(g).max())
     return top * float(np.linalg.norm(g / top)) if top else 0.0
 

@@ -33,7 +33,7 @@ def full(H, shape, singular):
     3. Cholesky; constant or collinear columns without a penalty leave H singular, and get the least-norm solution
     """
     K, D = shape
-    diagonal = np.diag(H).reshape(K, D).max(axis=0)
+    diagonal = H.diagonal().reshape(K, D).max(axis=0)
     real = diagonal > 1e-28 * diagonal.max()  # below that is what rounding leaves of a constant column
     scale = np.tile(1 / np.sqrt(np.where(real, diagonal, 1)), K)  # 1
     H = H * scale[:, None] * scale
@@ -41,7 +41,7 @@ def full(H, shape, singular):
         H.reshape(K, D, K, D)[:, range(D), :, range(D)] += 1 / K  # 2
     with blas(len(H)):
         factor, failed = linalg.lapack.dpotrf(H, lower=True)  # 3
-        if not failed and np.diag(factor).min() > 1e-7:  # else the factor has lost its digits
+        if not failed and factor.diagonal().min() > 1e-7:  # else the factor has lost its digits
             return lambda g: (scale * linalg.lapack.dpotrs(factor, g.ravel() * scale, lower=True)[0]).reshape(K, D)
         values, vectors = linalg.eigh(H, check_finite=False)
     keep = values > 1e-13 * values[-1]

@@ -19,6 +19,7 @@ LARGEST = 20_000  # unknowns: 3 GB of Hessian
 ENOUGH = 40  # rows for each weight in the smallest sample
 STEP = 6  # from a sample to the next
 DRAWN = 4  # gradients that it costs to draw a row: it comes from anywhere in memory, on one thread
+CALL = 250_000  # cells that a sweep could have read in the time that it takes to call it, and to make the next step: 0.1 ms
 SMALL = 0.002  # share of the loss: a step that promises no more moves scores by less than 0.1, and is taken without a look
 DEAR = 20  # gradients that a Hessian costs, from where on few rows begin without one
 CELLS = 4_000_000  # of the largest sample, unless that is all rows: 32 MB
@@ -49,10 +50,12 @@ def hessian_cost(unknowns):
 @cache
 def schedule(rows, unknowns, columns):
     """Sizes of the samples: from a few rows a weight to where a larger one would cost more than the sweeps it saves."""
-    cost = hessian_cost(unknowns) + DRAWN
+    if rows * columns <= CALL:
+        return [rows]
     sizes = np.geomspace(ENOUGH * unknowns, rows, 25) if ENOUGH * unknowns < rows else np.array([rows])
+    cost = hessian_cost(unknowns) + DRAWN * (sizes < rows)
     sweeps = np.log(1e-10) / np.log(np.minimum(4 * unknowns / sizes, 0.5))
-    last = sizes[np.argmin(2 * cost * sizes + rows * sweeps)]
+    last = sizes[np.argmin(2 * cost * sizes + (rows + CALL / columns) * sweeps)]
     first = max(ENOUGH * unknowns, 500)
     last = rows if last > rows / 2 else int(min(last, max(first, CELLS / columns)))
     count = int(np.log(last / first) / np.log(STEP)) if last > first else 0

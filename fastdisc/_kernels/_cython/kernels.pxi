@@ -160,8 +160,8 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
     cdef double* g = out + 2 + K
     cdef double* H = g + size
     cdef const real* x
-    cdef bint equal = not job.step and job.link == LOGISTIC       # the tally leaves the weight out
-    cdef double unit = job.s[0] if equal else 1
+    cdef Weights weights = OWN if job.step or job.link != LOGISTIC else EQUAL
+    cdef double unit = 1 if weights == OWN else job.s[0]          # the tally leaves equal weights out
     cdef Py_ssize_t due = lo + PERIOD * LANES
     if real is double:
         G = g
@@ -176,7 +176,7 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
         score(&job.plan, lo, m, x, ld, <const real*>job.W, w0, Z)
         take_rows(job, lo, m, s, Z)
         if job.link == LOGISTIC:
-            link_logistic(Z, job.r + lo, s, equal, m, tally)
+            link_logistic(Z, job.r + lo, s, weights, m, tally)
         elif job.link == SIGMOID:
             link_sigmoid(Z, job.r + lo, s, m, tally, Y if job.order == 2 else NULL, more)
         elif job.link == LINEAR:

@@ -90,38 +90,48 @@ cdef enum:
     PERIOD = 64      # rows of a lane after which a tally is settled: the product is below 2^80 then, which fits in float32
 
 
-cdef inline void logistic_row(real* Z, int32_t r, real s, real* tally, bint equal) noexcept nogil:
+# How the rows of a block weigh: each as it likes; all alike; all alike but for those that weigh nothing.
+cdef enum Weights:
+    OWN
+    EQUAL
+    EQUAL_OR_NONE
+
+
+cdef inline void logistic_row(real* Z, int32_t r, real s, real* tally, Weights weights) noexcept nogil:
     cdef real target = r, chosen = 1 if Z[0] > 0 else 0, sign = 1 - 2 * target, z, u, v
+    cdef real present = s if weights == OWN else 1 if weights == EQUAL or s > 0 else 0
     z = sign * Z[0]                                 # the score of the other class; e = s sign sigmoid(z)
     u = exp_(-abs(z))
-    if equal:
+    if weights != OWN:
         # log(1 + u) is taken of a product of many 1 + u, kept less 1 so that small u do not drown: a third of the link's time
         v = 1 / (1 + u)
-        tally[0] = (tally[0] + u) + tally[0] * u
-        tally[LANES] += z if z > 0 else 0
+        tally[0] = (tally[0] + present * u) + tally[0] * (present * u)
+        tally[LANES] += present * (z if z > 0 else 0)
     else:
         v = 1 / ((1 + u) * (2 + u))                 # one division for both quotients
         tally[LANES] += s * (log1p_ratio(u * (1 + u) * v) + (z if z > 0 else 0))
         v *= 2 + u
-    tally[2 * LANES] += (1 if equal else s) * (chosen - target) * (chosen - target)
+    tally[2 * LANES] += present * (chosen - target) * (chosen - target)
     Z[0] = s * sign * v * (1 if z > 0 else u)
 
 
-cdef inline void logistic_rows(real* Z, const int32_t* r, const real* s, Py_ssize_t m, real* tally, bint equal) noexcept nogil:
+cdef inline void logistic_rows(real* Z, const int32_t* r, const real* s, Py_ssize_t m, real* tally, Weights weights) noexcept nogil:
     cdef Py_ssize_t i, j
     for i in range(0, m - 15, 16):   # Cython wants a literal step: LANES
         for j in range(LANES):
-            logistic_row(Z + i + j, r[i + j], s[i + j], tally + j, equal)
+            logistic_row(Z + i + j, r[i + j], s[i + j], tally + j, weights)
     for i in range(m - m % LANES, m):
-        logistic_row(Z + i, r[i], s[i], tally + i % LANES, equal)
+        logistic_row(Z + i, r[i], s[i], tally + i % LANES, weights)
 
 
-cdef void link_logistic(real* Z, const int32_t* r, const real* s, bint equal, Py_ssize_t m, real* tally) noexcept nogil:
+cdef void link_logistic(real* Z, const int32_t* r, const real* s, Weights weights, Py_ssize_t m, real* tally) noexcept nogil:
     """z -> e = s (y - r), with s times the cross-entropy (10.23)"""
-    if equal:
-        logistic_rows(Z, r, s, m, tally, True)
+    if weights == EQUAL:
+        logistic_rows(Z, r, s, m, tally, EQUAL)
+    elif weights == EQUAL_OR_NONE:
+        logistic_rows(Z, r, s, m, tally, EQUAL_OR_NONE)
     else:
-        logistic_rows(Z, r, s, m, tally, False)
+        logistic_rows(Z, r, s, m, tally, OWN)
 
 
 cdef void settle(real* tally, double s, double* out) noexcept nogil:

@@ -12,6 +12,7 @@ cdef extern from "tiles.h" namespace "tiles" nogil:
     void dot4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, Py_ssize_t d, T* z)
     void dot4x2[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, const T* u, Py_ssize_t d, T* zw, T* zu)
     void ask[T](const T* p, Py_ssize_t n)
+    void ask_later(const char* p, Py_ssize_t n)
     void add[T](T a, const T* x, Py_ssize_t n, T* y)
     void ask2[T](const T* row, Py_ssize_t ld, Py_ssize_t d)
     void axpy4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* e, Py_ssize_t d, T* g, const T* next)
@@ -41,6 +42,7 @@ cdef enum Reach:
     SHORT
     MIDDLING
     LONG
+    AHEAD
 
 cdef struct Rows:
     const char* data        # dense: element (0, 0); CSR: the stored values
@@ -128,6 +130,8 @@ cdef Plan make_plan(object X, Py_ssize_t K, Py_ssize_t block, bint single):
     plan.width = plan.rows.d if plan.direct else plan.ldw
     if plan.direct and K == 1 and plan.rows.d * item >= 512:
         plan.reach = MIDDLING if plan.rows.d * item < 2048 else LONG
+    if K > 1 and not plan.rows.csr and plan.rows.table == NULL and plan.rows.row >= plan.rows.col:
+        plan.reach = AHEAD
     return plan
 
 
@@ -181,7 +185,8 @@ cdef const real* fetch(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, real* buff
     return buffer
 
 
-cdef void score_dense(const Plan* plan, const real* x, Py_ssize_t ld, Py_ssize_t m, const real* W, real* Z) noexcept nogil:
+cdef void score_dense(const Plan* plan, Py_ssize_t lo, const real* x, Py_ssize_t ld, Py_ssize_t m, const real* W, real* Z) noexcept nogil:
+    cdef const char* next = plan.rows.data + (lo + m) * plan.rows.row
     cdef Py_ssize_t d = plan.width, ldw = plan.ldw, ldz = plan.block, K = plan.K, i, k, a, b, c, width
     if plan.reach == MIDDLING:
         for i in range(m):
@@ -193,6 +198,8 @@ cdef void score_dense(const Plan* plan, const real* x, Py_ssize_t ld, Py_ssize_t
             a, b, c = min(i + 1, m - 1) * ld, min(i + 2, m - 1) * ld, min(i + 3, m - 1) * ld
             if plan.reach == SHORT:
                 ask2(x + (m + i // 2) * ld, ld, d)
+            elif plan.reach == AHEAD and d == plan.width:
+                ask_later(next + i * plan.rows.row, 4 * plan.rows.row)
             for k in range(0, K - 1, 2):
                 dot4x2(x + i * ld, x + a, x + b, x + c, W + k * ldw, W + k * ldw + ldw, width, Z + k * ldz + i, Z + k * ldz + ldz + i)
             if K % 2:
@@ -293,7 +300,7 @@ cdef void score(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const real* x, Py
         for i in range(m):
             Z[k * plan.block + i] = w0[k]
     if not plan.rows.csr:
-        score_dense(plan, x, ld, m, W, Z)
+        score_dense(plan, lo, x, ld, m, W, Z)
     elif real is double:
         score_csr(plan, lo, m, W, Z, <double*>x)
 

@@ -8,7 +8,7 @@ cdef struct Sides:
     bint all_take_part
 
 
-cdef void link_problem(const Job* job, const Sides* sides, Py_ssize_t k, Py_ssize_t lo, Py_ssize_t m, const real* s, bint equal,
+cdef void link_problem(const Job* job, const Sides* sides, Py_ssize_t k, Py_ssize_t lo, Py_ssize_t m, const real* s, Weights weights,
                        int32_t* r, real* own, real* Z, real* tally, double* Y, real* more) noexcept nogil:
     """The link of problem k, with its own targets r and weights `own`, which are s where all rows take part."""
     cdef const int32_t* target = sides.target + k * sides.kinds
@@ -24,7 +24,7 @@ cdef void link_problem(const Job* job, const Sides* sides, Py_ssize_t k, Py_ssiz
         for i in range(m):
             own[i] = s[i] * <real>part[job.r[lo + i]]
     if job.link == LOGISTIC:
-        link_logistic(Z, r, own, equal, m, tally)
+        link_logistic(Z, r, own, weights, m, tally)
     elif job.link == SIGMOID:
         link_sigmoid(Z, r, own, m, tally, Y, more)
     else:
@@ -53,8 +53,8 @@ cdef void sweeps_chunk(const Job* job, const Sides* sides, Py_ssize_t lo, Py_ssi
     cdef const real* x
     cdef const double* wide
     cdef Py_ssize_t apart
-    cdef bint equal = not job.step and job.link == LOGISTIC and sides.all_take_part
-    cdef double unit = job.s[0] if equal else 1
+    cdef Weights weights = OWN if job.step or job.link != LOGISTIC else EQUAL if sides.all_take_part else EQUAL_OR_NONE
+    cdef double unit = 1 if weights == OWN else job.s[0]
     cdef Py_ssize_t due = lo + PERIOD * LANES
     if real is double:
         G = g
@@ -74,7 +74,7 @@ cdef void sweeps_chunk(const Job* job, const Sides* sides, Py_ssize_t lo, Py_ssi
                 load(&job.plan.rows, lo, m, P, D)
                 wide, apart = P, D
         for k in range(K):
-            link_problem(job, sides, k, lo, m, s, equal, r, own, Z + k * B, tally + k * TALLY, Y if second else NULL, more)
+            link_problem(job, sides, k, lo, m, s, weights, r, own, Z + k * B, tally + k * TALLY, Y if second else NULL, more)
             if lo >= due:
                 settle(tally + k * TALLY, unit, out + 2 * k)
             if job.order:

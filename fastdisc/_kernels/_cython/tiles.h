@@ -108,6 +108,11 @@ template <class T> static inline void ask(const T *p, isize n) {
     for (isize j = 0; j < n; j += 64 / (isize)sizeof(T)) prefetch<3>(p + j);
 }
 
+// Ask for n bytes that will be wanted after some work: into the second cache.
+static inline void ask_later(const char *p, isize n) {
+    for (isize j = 0; j < n; j += 64) prefetch<1>(p + j);
+}
+
 // Ask for two rows' cache lines. A core that stops asking while it works on a block in cache loses that time: short rows are
 // asked for a block ahead, half of them while a block is scored and half while it is accumulated, straight into the first cache,
 // where loads need no free miss buffer. Blocks are so small that two of them leave room there. (1M x 28: 1.4 times the time of
