@@ -27,9 +27,9 @@ typedef std::int32_t ivec;
 #endif
 
 enum : isize {
-    WAYS = 16,       // 1M rows, two threads: 81 ms; 84 with 32, 94 with 8
+    WAYS = 16,       // 1M rows, two threads, one run each, +-5 ms: 32 is no better, 8 is slower (94 ms, not 81)
     LEAF = 32,       // rows of a list up to which pairs are looked at one by one
-    EARLIER = 128,   // 81 ms; 86 with 32, 98 with 16
+    EARLIER = 128,   // 32 and 64 are within that noise, 16 is slower (98 ms)
     DIGIT = 11,      // bits that the sort takes at a time
     L = sizeof(vec) / sizeof(double),
     LI = sizeof(ivec) / sizeof(std::int32_t),
