@@ -21,6 +21,7 @@ from ._validate import check_finite, raise_too_large
 
 NONE = np.empty(0)
 FEW = 64  # rows of a query in a sample, at least, unless it has fewer
+THICK = 512  # rows that a thread sums up for a Hessian of its own, which takes as long to clear and to add as some rows
 CELLS = 1 << 22  # of rows that are gathered at a time for a Hessian
 PAIRS = 200_000_000  # pairs times columns of a Hessian: beyond, it is that of a sample
 CURVATURE = {PairLoss.LOGISTIC: 0.25, PairLoss.SQUARED_HINGE: 2.0, PairLoss.HUBER: 1.0}
@@ -254,11 +255,19 @@ class RankSweep(Scores):
             lo, hi = starts[first], starts[last]
             X, queries = self._gathered(lo, hi), self._slice(first, last)
             with _config.threads(self.n_threads, (hi - lo) * d * d) as n:
-                H += self.kernels.rank_hessian(X, z[lo:hi], queries, self.rule, group_grid(queries.starts, d * d), n)
+                H += self.kernels.rank_hessian(X, z[lo:hi], queries, self.rule, group_grid(queries.starts, d * d, THICK), n)
         return H
 
     def _gathered(self, lo, hi):
         """The rows from lo to hi, in the order of the queries, as float64 in C order."""
+        return self._all if hi - lo == self.rows else self._taken(lo, hi)
+
+    @cached_property
+    def _all(self):
+        """All rows, kept where they are gathered at once: each Hessian would wait for fresh memory."""
+        return self._taken(0, self.rows)
+
+    def _taken(self, lo, hi):
         return dense(take_rows(self.X, slice(lo, hi) if self.straight and not self.sparse else self.places[lo:hi]))
 
     def _slice(self, first, last):

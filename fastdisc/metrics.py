@@ -15,6 +15,8 @@ import numpy as np
 from . import _config, _validate_rank
 from ._kernels import Metric, group_grid
 
+SHORT = 1000  # rows of a query: of longer ones `top_k` looks for the best without sorting
+
 __all__ = [
     "expected_reciprocal_rank",
     "kendall_tau",
@@ -328,6 +330,12 @@ def top_k(scores, k, group=None):
     ends = np.cumsum(np.bincount(codes, minlength=count))
     k = min(k, int(np.diff(ends, prepend=0).max(initial=0)))
     out = np.full((count, k), -1)
+    if len(z) < SHORT * count:  # many short queries: sorting them all takes less time than looking at one after the other
+        order = np.lexsort((-z, codes))
+        rank = np.arange(len(z)) - np.repeat(ends - np.diff(ends, prepend=0), np.diff(ends, prepend=0))
+        order, rank = order[rank < k], rank[rank < k]
+        out[codes[order], rank] = order
+        return out
     for query, (lo, hi) in enumerate(zip([0, *ends[:-1]][: len(ends)], ends, strict=True)):
         rows = order[lo:hi]
         out[query, : min(k, len(rows))] = rows[_best(z[rows], min(k, len(rows)))]

@@ -102,3 +102,18 @@ def test_known_values():
 def test_bad_input_is_named(metric, given, message):
     with pytest.raises(ValueError, match=message):
         metric(**({"y_true": [1, 0], "y_score": [0.5, 0.2]} | given))
+
+
+@pytest.mark.parametrize("short", [0, 10**9])
+def test_the_best_rows_of_queries(rng, monkeypatch, short):
+    monkeypatch.setattr(metrics, "SHORT", short)
+    query, z = rng.integers(0, 40, 300), rng.integers(0, 9, 300).astype(float)
+    names = np.unique(query)
+    found = metrics.top_k(z, 4, query)
+    for name, best in zip(names, found, strict=True):
+        rows = np.flatnonzero(query == name)
+        expected = rows[np.argsort(-z[rows], kind="stable")[:4]]
+        assert best[: len(expected)].tolist() == expected.tolist()
+        assert (best[len(expected) :] == -1).all()
+    sizes = metrics.top_k(np.array([1.0, 2.0, 3.0]), 9, [0, 1, 0, 2])  # two queries without rows
+    assert sizes.tolist() == [[-1, -1], [0, -1], [-1, -1], [2, 1]]

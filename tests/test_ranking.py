@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import oracles
 import pandas as pd
 import pytest
 import sklearn
@@ -168,6 +169,20 @@ def test_backends_and_threads_agree(rng, backend):
     for loss in ("squared_hinge", "ndcg"):
         models = [PairwiseRanker(loss, n_threads=n).fit(np.tile(X, (9, 1)), np.tile(y, 9), np.tile(query, 9)) for n in (1, 2, 5)]
         assert all(np.array_equal(model.coef_, models[0].coef_) for model in models[1:])
+
+
+def test_ndcg_ends_where_its_own_order_weighs_the_pairs(rng):
+    X = rng.standard_normal((60, 3))
+    y, query = np.clip(np.round(1 + X @ [1.0, 0.5, -0.5] + 0.3 * rng.standard_normal(60)), 0, 3), np.repeat([0, 1, 2], 20)
+    model = PairwiseRanker("ndcg", C=0.5, truncation=5, tol=1e-10).fit(X, y, group=query)
+    assert model.converged_
+    discount, gain, z, g = np.empty(60), 2**y - 1, X @ model.coef_, model.coef_.copy()
+    values = np.where(np.arange(20) < 5, 1 / np.log2(np.arange(20) + 2), 0)
+    for rows in np.arange(60).reshape(3, 20):
+        discount[rows[np.argsort(-z[rows])]] = values
+        gain[rows] /= np.sort(gain[rows])[::-1] @ values
+    _, _, e, _ = oracles.rank(z, query, y, np.ones(60), "LOGISTIC", 0.0, 1.0, gain=gain, discount=discount)
+    np.testing.assert_allclose(g + 0.5 * X.T @ e, 0, atol=1e-7)
 
 
 def test_ndcg_beats_plain_pairs_at_the_top(rng):

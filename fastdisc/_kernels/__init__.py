@@ -354,9 +354,9 @@ def moments_grid(shape: tuple[int, int], itemsize: int, sums: int, columns: int,
     return Grid(block, -(-chunk // block) * block)
 
 
-def group_grid(starts: np.ndarray, size: int = 1) -> GroupGrid:
-    """Chunks of whole groups, each with about the same number of rows, and sums of so many numbers."""
-    chunks = min(CHUNKS, max(2, MEMORY // (8 * size)))
+def group_grid(starts: np.ndarray, size: int = 1, rows: int = 1) -> GroupGrid:
+    """Chunks of whole groups, each with about the same number of rows, no fewer than `rows`, and sums of so many numbers."""
+    chunks = min(CHUNKS, max(2, MEMORY // (8 * size)), max(2, int(starts[-1]) // rows))
     bounds = np.unique(np.searchsorted(starts, np.linspace(0, starts[-1], chunks + 1).astype(np.int64)))
     return GroupGrid(64, bounds)
 

@@ -134,7 +134,7 @@ cdef double measure_query(int measure, const double* y, const double* z, Py_ssiz
     elif measure == NDCG:   # equal scores share what they get: the k-th score's block may reach beyond k
         nth_element(items, items + (k - 1), items + n)
         sort(items, items + k)
-        i = block_end(items, n, k)
+        join_block(items, n, k)
     else:
         partial_sort(items, items + k, items + n)
     if measure <= NDCG_WORST:
@@ -144,8 +144,8 @@ cdef double measure_query(int measure, const double* y, const double* z, Py_ssiz
     return agreement(items, n, measure, more)
 
 
-cdef Py_ssize_t block_end(pair[double, double]* items, Py_ssize_t n, Py_ssize_t k) noexcept nogil:
-    """Move the rows whose score equals the k-th next to it: where they end."""
+cdef void join_block(pair[double, double]* items, Py_ssize_t n, Py_ssize_t k) noexcept nogil:
+    """Move the rows whose score equals the k-th next to it."""
     cdef Py_ssize_t i, last = k
     cdef pair[double, double] item
     for i in range(k, n):
@@ -154,7 +154,6 @@ cdef Py_ssize_t block_end(pair[double, double]* items, Py_ssize_t n, Py_ssize_t 
             items[i] = items[last]
             items[last] = item
             last += 1
-    return last
 
 
 def group_metric(int metric, y, z, starts, Py_ssize_t k, grid, int n_threads):

@@ -11,6 +11,7 @@ cdef enum Pairwise:
 cdef enum:
     STRIP = 512      # partners that are worked on at a time: four buffers of them stay in L1
     SMALL = 96       # rows of a query up to which its pairs are looked at one by one
+    GATHERED = 128   # rows of small queries that go into a Hessian at once: it is too large to be touched for each query
     FAR = 690        # scores further apart than that: exp of their difference has no place in float64
 
 cdef struct Orders:
@@ -282,21 +283,68 @@ cdef void hessian_query(const Orders* q, Plan* plan, Py_ssize_t lo, Py_ssize_t h
         first += m
 
 
+cdef void laplace_small(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, const double* P, Py_ssize_t D, double* Y,
+                        double* C) noexcept nogil:
+    """Y = L P of a query that is small enough for a matrix of its pairs: each curvature is computed once"""
+    cdef Py_ssize_t n = hi - lo, u, v, i, first
+    cdef double* c
+    cdef const double* x
+    memset(C, 0, n * n * sizeof(double))
+    for u in range(n):
+        c, first = C + u * n, q.below[lo + u] - lo
+        pair_weights(q, lo + u, lo + first, n - first, c + first)
+        bends(q, z[lo + u], z + lo + first, 1, n - first, c + first)
+        for v in range(first, n):
+            c[v] = -c[v]
+            C[v * n + u] = c[v]
+    memset(Y, 0, n * D * sizeof(double))
+    for u in range(n):
+        c = C + u * n
+        for i in range(0, n - 3, 4):
+            if c[i] != 0 or c[i + 1] != 0 or c[i + 2] != 0 or c[i + 3] != 0:
+                x = P + i * D
+                axpy4(x, x + D, x + 2 * D, x + 3 * D, <const double*>c + i, D, Y + u * D, x + 4 * D)
+        for i in range(n - n % 4, n):
+            axpy(P + i * D, c[i], D, Y + u * D)
+        axpy(P + u * D, -sum(<const double*>c, n), D, Y + u * D)
+
+
+cdef void hessian_chunk(const Orders* q, Plan* plan, Py_ssize_t first, Py_ssize_t last, const double* z, Py_ssize_t D, Py_ssize_t block,
+                        double* H, double* work) noexcept nogil:
+    """The queries first to last: small ones some at a time, large ones by themselves"""
+    cdef double* C = work
+    cdef double* Y = C + SMALL * SMALL
+    cdef double* P = Y + GATHERED * D
+    cdef Py_ssize_t g, lo, hi, filled = 0
+    for g in range(first, last + 1):
+        lo, hi = q.starts[g], q.starts[g + 1] if g < last else 0
+        if filled and (g == last or filled + hi - lo > GATHERED):
+            gram(Y, P, D, filled, D, H)
+            filled = 0
+        if g == last or q.below[lo] == hi:
+            continue
+        if hi - lo > SMALL:
+            hessian_query(q, plan, lo, hi, z, D, block, H, work)
+            continue
+        load(&plan.rows, lo, hi - lo, P + filled * D, D)
+        laplace_small(q, lo, hi, z, P + filled * D, D, Y + filled * D, C)
+        filled += hi - lo
+
+
 def rank_hessian(X, z, queries, rule, grid, int n_threads):
     """The Hessian of the loss over all ordered pairs within queries: of (10.46), as used by (10.48)."""
     cdef Orders q = open_orders(queries, rule)
     cdef Plan plan = make_plan(X, 1, grid[0], False)
     cdef const double[::1] z_ = z
     cdef const int64_t[::1] bounds = grid[1]
-    cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, g, longest = np.diff(queries[0]).max(), block = grid[0]
+    cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, longest = np.diff(queries[0]).max(), block = grid[0]
     cdef Py_ssize_t d = plan.rows.d, wide = max(4, lanes[double]()), D = (d + wide - 1) // wide * wide
     cdef int threads = max(1, min(n_threads, chunks))
     cdef double[:, ::1] part = aligned(chunks, D * D)
-    cdef double[:, ::1] work = aligned(threads, STRIP + (block + longest + 4) * D)
+    cdef double[:, ::1] work = aligned(threads, STRIP + SMALL * SMALL + (max(block, GATHERED) + max(longest, GATHERED) + 4) * D)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
-            for g in range(bounds[c], bounds[c + 1]):
-                hessian_query(&q, &plan, q.starts[g], q.starts[g + 1], &z_[0], D, block, &part[c, 0], &work[threadid(), 0])
+            hessian_chunk(&q, &plan, bounds[c], bounds[c + 1], &z_[0], D, block, &part[c, 0], &work[threadid(), 0])
     upper = np.triu(np.asarray(part)[:, :D * D].sum(axis=0).reshape(D, D)[:d, :d])
     return upper + np.triu(upper, 1).T
 
