@@ -84,7 +84,7 @@ def sigmoid_regression(data, name, *, goal, gap=1e-6, rounds=3):
 
     chosen = []
     for call in (ours, theirs):
-        for tol in (10.0**-k for k in range(2, 9)):
+        for tol in (10.0 ** (-k / 2) for k in range(4, 17)):
             reached = squared_error(X, y, call(tol))[0] / floor - 1
             if reached <= gap:
                 break

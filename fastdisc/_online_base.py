@@ -52,7 +52,8 @@ class OnlineLearner(LinearClassifier):
         s, errors = self._hold_out(sweep, r, s, seed)
         visits = Visits(X, r, s, shuffle=self.shuffle, seed=seed, backend=self.backend, n_threads=self.n_threads)
         pocket = (lambda W: sweep(W, 0).errors) if getattr(self, "pocket", False) else None
-        result = self._learn(visits, state, self._rule(len(classes), X, s), errors, pocket)
+        self._set_step(X, s)
+        result = self._learn(visits, state, self._rule(len(classes)), errors, pocket)
         self._state = None if self.standardize else state
         if self.standardize:
             self.mean_, self.scale_ = mean, scale
@@ -81,8 +82,9 @@ class OnlineLearner(LinearClassifier):
         first, classes, X, r, s = self._next_rows(X, y, classes, sample_weight)
         state = getattr(self, "_state", None)
         state = self._start(classes, X.shape[1], None, None, 0.0, 1.0, warm=not first) if state is None else state.copy()
-        keep = not first and hasattr(self, "eta_")  # a step that was told from the first rows
-        rule = self._rule(len(classes)) if keep else self._rule(len(classes), X, s)
+        if first or not hasattr(self, "eta_"):  # a step that was told from the first rows is kept
+            self._set_step(X, s)
+        rule = self._rule(len(classes))
         state.want(average=bool(self.average), l1=rule.alpha * rule.l1 > 0)
         visits = Visits(X, r, s, backend=self.backend, n_threads=self.n_threads)
         loss, updates = visits(state, rule)
@@ -157,6 +159,9 @@ class OnlineLearner(LinearClassifier):
         self.classes_ = classes
         self.coef_ = W[:, 1:] / scale
         self.intercept_ = W[:, 0] - self.coef_ @ np.broadcast_to(mean, self.coef_.shape[1])
+
+    def _set_step(self, X, s):
+        """Where a subclass tells its step from the rows."""
 
     def _note(self, visits, result):
         """What a subclass keeps beside the weights."""

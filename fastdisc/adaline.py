@@ -130,12 +130,12 @@ class Adaline(OnlineLearner):
         self.backend = backend
         self.n_threads = n_threads
 
-    def _rule(self, n_classes, X=None, s=None):
-        """The rule, its step checked where there are rows to check it by."""
-        if X is not None:
-            self.eta_ = self._step(X, s)
+    def _rule(self, n_classes):
         eta = getattr(self, "eta_", 1.0) if isinstance(self.eta0, str) else float(self.eta0)
         return Rule(Loss.SQUARED, eta=eta, intercept=self.fit_intercept, begin=max(1.0, self.average))
+
+    def _set_step(self, X, s):
+        self.eta_ = self._step(X, s)
 
     def _step(self, X, s):
         """The step, or ValueError if the weights would run away with it."""

@@ -146,11 +146,12 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         classes, sweep = model._validated(X, y, sample_weight, None)
         weight = np.broadcast_to(_validate.sample_weight(sample_weight, sweep.rows), sweep.rows)  # without those of classes
         folds = splits(self.cv, y, sweep.r, len(classes))
-        if not folds:
-            raise ValueError("cv has no fold")
-        trains = [train for train, _ in folds]
-        self._check_folds(trains, classes, sweep)
-        held_out = [Held(self, model, sweep, classes, X, y, test, weight) for _, test in folds]
+        trains = self._training_rows(folds, classes, sweep)
+        if self.scoring is None:
+            held_out = [Accuracy(sweep, test, weight) for _, test in folds]
+        else:
+            scorer, model.classes_ = get_scorer(self.scoring), classes
+            held_out = [Scores(scorer, model, _safe_indexing(X, test), _safe_indexing(y, test)) for _, test in folds]
         # 2. solve
         found = [paths(self._model(1.0, ratio), sweep, classes, trains, Cs) for ratio in ratios]
         V, n_iter = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))  # (n_folds, n_l1_ratios, n_Cs, ...)
@@ -186,42 +187,45 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         model._check_parameters()
         return model
 
-    def _check_folds(self, trains, classes, sweep):
-        for f, train in enumerate(trains):
+    def _training_rows(self, folds, classes, sweep):
+        """Of each fold, checked for rows of all classes."""
+        if not folds:
+            raise ValueError("cv has no fold")
+        for f, (train, _) in enumerate(folds):
             weight = sweep.s[train] if len(sweep.s) > 1 else None
             missing = np.bincount(sweep.r[train], weight, len(classes)) == 0
             if missing.any():
                 name = classes[missing.argmax()]
                 raise ValueError(f"fold {f} has no training rows of class {name!r}: take fewer folds, or stratified ones")
+        return [train for train, _ in folds]
 
 
-class Held:
-    """The rows held out of one fold, and how weights score on them."""
+class Scores:
+    """What a scorer says of weights on the rows held out of one fold."""
 
-    def __init__(self, owner, model, sweep, classes, X, y, test, weight):
-        self.scorer = None if owner.scoring is None else get_scorer(owner.scoring)
-        self.sweep, self.model = sweep, model
-        if self.scorer is None:
-            self.rows = test[weight[test] > 0]
-            self.weight = weight[self.rows]
-            if not len(self.rows):
-                raise ValueError("cv: a fold holds out no row with a weight: its score would be undefined")
-        else:
-            self.X, self.y = _safe_indexing(X, test), _safe_indexing(y, test)
-            model.classes_ = classes
+    def __init__(self, scorer, model, X, y):
+        self.scorer, self.model, self.X, self.y = scorer, model, X, y
 
     def scores(self, V):
-        """Accuracy, or what the scorer says, of each of the weights (n, K, d+1)."""
-        if self.scorer is None:
-            return self.accuracies(V)
+        """The score of each of the weights (n, K, d+1)."""
         found = []
         for weights in V:
             self.model.coef_, self.model.intercept_ = weights[:, 1:], weights[:, 0]
             found.append(float(self.scorer(self.model, self.X, self.y)))
         return found
 
-    def accuracies(self, V):
-        """The share of the weight that is classified rightly: all weights in one pass, a slice of the rows at a time."""
+
+class Accuracy:
+    """The share of the weight held out of one fold that is classified rightly."""
+
+    def __init__(self, sweep, test, weight):
+        self.sweep, self.rows = sweep, test[weight[test] > 0]
+        self.weight = weight[self.rows]
+        if not len(self.rows):
+            raise ValueError("cv: a fold holds out no row with a weight: its score would be undefined")
+
+    def scores(self, V):
+        """The accuracy of each of the weights (n, K, d+1): all in one pass, a slice of the rows at a time."""
         n, K, D = V.shape
         right, step = np.zeros(n), max(1, SLICE // (D + n * K))
         for begin in range(0, len(self.rows), step):

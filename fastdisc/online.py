@@ -185,7 +185,7 @@ class OnlineClassifier(OnlineLearner):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _rule(self, n_classes, X=None, s=None):
+    def _rule(self, n_classes):
         alpha, l1 = self._penalty()
         eta, power = float(self.eta0), float(self.power_t)
         if self.learning_rate == "optimal":  # the first step is as long as a weight, by scikit-learn's guess of that

@@ -155,7 +155,7 @@ class Perceptron(OnlineLearner):
         self.backend = backend
         self.n_threads = n_threads
 
-    def _rule(self, n_classes, X=None, s=None):
+    def _rule(self, n_classes):
         alpha, l1 = self._penalty()
         loss = Loss.PERCEPTRON if self.multi_class == "ovr" or n_classes == 2 else Loss.WINNER
         return Rule(loss, eta=float(self.eta0), alpha=alpha, l1=l1, intercept=self.fit_intercept, begin=max(1.0, self.average))

@@ -148,23 +148,24 @@ class SigmoidRegression(LinearClassifier):
         if multilabel:
             if self.class_weight is not None:
                 raise ValueError("class_weight is not for an indicator matrix: its classes overlap")
-            targets = _validate.indicator(y, X.shape[0])
-            classes = np.arange(targets.shape[1])
+            Y = _validate.indicator(y, X.shape[0])
+            classes, targets = np.arange(Y.shape[1]), (column.astype(np.int32) for column in Y.T)
         else:
             classes, r = _validate.labels(y, X.shape[0])
             s = _validate.class_weight(self.class_weight, classes, r, s)
-            targets = r[:, None] == (np.arange(len(classes)) if len(classes) > 2 else 1)
-        start = np.zeros((targets.shape[1], X.shape[1] + 1))  # (K, d+1)
+            targets = [r] if len(classes) == 2 else ((r == k).astype(np.int32) for k in range(len(classes)))
+        single = not multilabel and len(classes) == 2
+        start = np.zeros((1 if single else len(classes), X.shape[1] + 1))  # (K, d+1)
         if self.solver == "gd":
             start = check_random_state(self.random_state).uniform(-0.01, 0.01, start.shape)
             start[:, 0] *= self.fit_intercept
-        found = [self._solve(X, column, s, W) for column, W in zip(targets.T, start, strict=True)]
+        found = [self._solve(X, column, s, W) for column, W in zip(targets, start, strict=True)]
         self._store(classes, multilabel, found)
         return self
 
     def _solve(self, X, target, s, W):
         """One output: its problem, the solver's result and name."""
-        sweep = Sweep(X, target.astype(np.int32), s, Link.SIGMOID, backend=self.backend, n_threads=self.n_threads)
+        sweep = Sweep(X, target, s, Link.SIGMOID, backend=self.backend, n_threads=self.n_threads)
         problem = Problem(sweep, intercept=self.fit_intercept, standardize=self.standardize, rescale=self.solver != "gd")
         objective = problem.penalized(1 / self.C)
         name = choose((1, X.shape[1] + 1), objective.sparse, 0.0) if self.solver == "auto" else self.solver

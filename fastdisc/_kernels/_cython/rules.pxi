@@ -5,26 +5,36 @@
 # for the rows before it. What the L1 penalty takes of a weight is taken when the weight is next read: `owed` is what it has come
 # to in all, and q what each weight has paid (Tsuruoka's cumulative penalty), both in units of w.
 
-from libc.math cimport fabs
-
-cdef enum Loss:
-    PERCEPTRON
-    WINNER
-    HINGE
-    SQUARED_HINGE
-    LOG
-    MODIFIED_HUBER
-    SQUARED
+cdef extern from "chain.h" namespace "chain" nogil:
+    enum Loss "chain::Loss":
+        PERCEPTRON "chain::PERCEPTRON"
+        WINNER "chain::WINNER"
+        HINGE "chain::HINGE"
+        LOG "chain::LOG"
+    enum:
+        BLOCK "chain::BLOCK"
+    struct Pace:
+        double* step
+        double* scale
+        double* lift
+        double* mass
+        double* count
+        double* value
+        double* other
+        double* a
+    double slope(int loss, double m, double* value, double* other)
 
 cdef enum Rate:
     CONSTANT
     OPTIMAL
     INVSCALING
 
-cdef double STEEPEST = 1e12, SMALLEST = 1e-4   # as in fastdisc/_kernels/__init__.py
+cdef double SMALLEST = 1e-4          # as in fastdisc/_kernels/__init__.py
+cdef double LEAST_PRODUCT = 1e-150   # of sigmoids, none of them below 1e-152
 
 cdef struct Learner:
     Plan plan
+    Pace pace
     int loss, rate
     double eta, power, alpha, l1, begin
     bint intercept, averaged, lasso
@@ -42,45 +52,20 @@ cdef struct Learner:
     Py_ssize_t* which       # (K) the classes where it made one
     Py_ssize_t changes      # their number
     double scale, mass, count, tick, seen, owed   # tick: the rows so far, those without weight not counted
-    double total, product   # the sum of losses; the product of 1 + exp(-|m|) whose logarithm is still to be added
+    double toll             # what the last row that was paced adds to the L1 penalty
+    double total, product   # the sum of losses; the product of sigmoids whose logarithm is still to be taken off
     Py_ssize_t updates
+    bint often              # whether mistakes were, of late
 
 
-cdef inline double slope(int loss, double m, double* total, double* product) noexcept nogil:
-    """The derivative of a loss by the margin m = y z; adds the loss. What is not a number is a mistake.
-
-    Of the log loss, log(1 + exp(-m)), only the larger part is added; 1 + exp(-|m|) is multiplied into the product, whose logarithm
-    is taken once for many rows.
-    """
-    cdef double h = 1 - m, u, v
-    cdef double either[2]
-    if loss == PERCEPTRON:
-        if m > 0:
-            return 0
-        total[0] -= m
-        return -1
-    if loss == HINGE:
-        if m > 1:
-            return 0
-        total[0] += h
-        return -1
-    if loss == LOG:
-        u = exp_(-fabs(m))   # no branch on the sign, which nobody can predict
-        v = 1 / (1 + u)
-        total[0] += (fabs(m) - m) / 2
-        product[0] *= 1 + u
-        either[0], either[1] = 1, u
-        return -v * either[m > 0]
-    if loss == SQUARED:
-        total[0] += h * h / 2
-        return -h
-    if m > 1:
-        return 0
-    if loss == MODIFIED_HUBER and m < -1:
-        total[0] -= 4 * m
-        return -4
-    total[0] += h * h
-    return -2 * h
+cdef inline double multiplied(Learner* job, double other) noexcept nogil:
+    """-log(other), or 0 and `other` in the product: a logarithm for many rows, if all weigh the same"""
+    cdef double product = job.product * other
+    if job.step or product < LEAST_PRODUCT:
+        job.product = 1
+        return log_(1 / product)
+    job.product = product
+    return 0
 
 
 cdef Py_ssize_t rival(const double* z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t own) noexcept nogil:
@@ -98,7 +83,7 @@ cdef Py_ssize_t rival(const double* z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t 
 cdef inline Py_ssize_t learn_scores(Learner* job, const double* z, Py_ssize_t own, double weight) noexcept nogil:
     """z -> loss, and its derivative by z in job.a; the number of updates"""
     cdef Py_ssize_t K = job.plan.K, k, count = 0
-    cdef double y, loss = 0
+    cdef double y, value, other = 1, loss = 0
     if job.loss == WINNER:
         k = rival(z, GROUP, K, own)
         if not z[own * GROUP] > z[k * GROUP]:
@@ -108,14 +93,10 @@ cdef inline Py_ssize_t learn_scores(Learner* job, const double* z, Py_ssize_t ow
     else:
         for k in range(K):
             y = 2.0 * (own == (k if K > 1 else 1)) - 1
-            job.a[k] = y * slope(job.loss, y * z[k * GROUP], &loss, &job.product)
-            if fabs(job.a[k]) > STEEPEST:
-                job.a[k] = STEEPEST if job.a[k] > 0 else -STEEPEST
+            job.a[k] = y * slope(job.loss, y * z[k * GROUP], &value, &other)
             job.which[count] = k
             count += job.a[k] != 0
-            if job.step or job.product > 1e250:   # weights of their own, or no room for more
-                loss += log_(job.product)
-                job.product = 1
+            loss += value + multiplied(job, other)
         job.updates += count
     job.total += weight * loss
     job.changes = count
@@ -195,37 +176,66 @@ cdef inline double step_length(const Learner* job, double tick) noexcept nogil:
     return job.eta / tick ** job.power if job.rate == INVSCALING else job.eta
 
 
+cdef Py_ssize_t pace(Learner* job, Py_ssize_t t, Py_ssize_t m) noexcept nogil:
+    """Steps, scales and sums of rows t to t + m, BLOCK at most; the number of rows, fewer where the scale is to be folded.
+
+    What goes from row to row is not kept in job meanwhile: each row would wait for the last one's on its way through memory.
+    """
+    cdef Pace* to = &job.pace
+    cdef Py_ssize_t i
+    cdef double weight, eta = 0, first = job.tick, tick = first, scale = job.scale, lift = 1 / scale, mass, count
+    advance(job, tick)
+    mass, count = job.mass, job.count
+    for i in range(m):
+        weight = job.s[(t + i) * job.step]
+        to.step[i], to.scale[i], to.lift[i] = 0, scale, lift
+        if weight == 0:
+            continue
+        if job.averaged and tick > first and tick >= job.begin:   # the row before has passed
+            mass += scale
+            count += 1
+        tick += 1
+        eta = step_length(job, tick)
+        to.step[i], to.mass[i], to.count[i] = eta * weight, mass, count
+        if job.alpha != 0:
+            scale *= max(0.0, 1 - eta * job.alpha * (1 - job.l1))
+            if scale < SMALLEST:
+                to.lift[i], m = 0, i + 1
+                break
+            to.lift[i] = lift = 1 / scale
+    job.tick, job.seen, job.scale, job.mass, job.count = tick, max(first, tick - 1), scale, mass, count
+    job.toll = eta * job.alpha * job.l1
+    return m
+
+
 cdef bint learn(Learner* job, Py_ssize_t t, const double* x, const double* z) noexcept nogil:
     """The step of row t, whose scores are z (K, GROUP); whether a weight changed by more than a penalty   (4.55)"""
     cdef Py_ssize_t K = job.plan.K, k, i, changes
-    cdef double weight = job.s[t * job.step], eta, factor = 1
+    cdef double weight = job.s[t * job.step], lift, mass
     for k in range(K):
         job.total += z[k * GROUP] - z[k * GROUP]   # NaN if one is not finite
     if weight == 0:
         return False
-    job.tick += 1
     changes = learn_scores(job, z, job.r[t], weight)
     if changes == 0 and job.alpha == 0:
+        job.tick += 1
         return False
-    advance(job, job.tick - 1)
-    eta = step_length(job, job.tick)
-    if job.alpha != 0:
-        job.scale *= max(0, 1 - eta * job.alpha * (1 - job.l1))
-        if job.scale < SMALLEST:
-            fold(job)
-        factor = 1 / job.scale
+    pace(job, t, 1)
+    lift, mass = job.pace.lift[0], job.pace.mass[0]
+    if lift == 0:
+        fold(job)
+        lift, mass = 1, 0
+    for i in range(changes):
+        k = job.which[i]
+        job.a[k] *= -job.pace.step[0]
+        if job.intercept:
+            job.w0[k] += job.a[k]
+            job.u0[k] += job.pace.count[0] * job.a[k]
     if changes:
-        for i in range(changes):
-            k = job.which[i]
-            job.a[k] *= -eta * weight
-            if job.intercept:
-                job.w0[k] += job.a[k]
-                if job.averaged:
-                    job.u0[k] += job.count * job.a[k]
-        add_rows(job, t, x, factor, job.w)
+        add_rows(job, t, x, lift, job.w)
         if job.averaged:
-            add_rows(job, t, x, factor * job.mass, job.u)
+            add_rows(job, t, x, lift * mass, job.u)
     if job.lasso:
-        job.owed += eta * job.alpha * job.l1 / job.scale
+        job.owed += job.toll / job.scale
         pay(job, t)
     return changes > 0

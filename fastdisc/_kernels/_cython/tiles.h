@@ -210,6 +210,38 @@ template <class T> static inline void axpy(const T *x, T a, isize d, T *w) {
     for (isize t = d % L; t > 0; t--) w[body + L - t] += a * x[d - t];
 }
 
+// w += a x, and then w'to: in one pass, so that no sum waits for weights on their way through memory. With BY also by'to. What is
+// summed is summed in the order of dot; lanes that the last vector shares with the one before count nothing.
+template <bool BY>
+static inline double axpy_dot(const double *x, double a, isize d, double *w, const double *to, const double *by, double *product) {
+    typedef simd<double>::vec vec;
+    static const double OWN[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+    const isize L = lanes<double>(), body = d - d % L, last = d - L;
+    const vec b = fill(a);
+    vec s0 = vec(), s1 = vec(), s2 = vec(), s3 = vec(), t0 = vec(), t1 = vec(), t2 = vec(), t3 = vec();
+    auto visit = [&](isize j, vec &s, vec &t) {
+        const vec u = load(w + j) + b * load(x + j), v = load(to + j);
+        store(w + j, u);
+        s += v * u;
+        if (BY) t += v * load(by + j);
+    };
+    isize j = 0;
+    for (; j + 4 * L <= body; j += 4 * L) {
+        visit(j, s0, t0); visit(j + L, s1, t1); visit(j + 2 * L, s2, t2); visit(j + 3 * L, s3, t3);
+    }
+    if (j < body) { visit(j, s0, t0); j += L; }
+    if (j < body) { visit(j, s1, t1); j += L; }
+    if (j < body) { visit(j, s2, t2); j += L; }
+    if (body < d) {
+        const vec own = load(OWN + 8 - L + d % L), u = load(w + body) + (b * own) * load(x + last), v = load(to + last);
+        store(w + body, u);
+        s3 += v * u;
+        if (BY) t3 += (v * own) * load(by + last);
+    }
+    if (BY) *product = total((t0 + t1) + (t2 + t3));
+    return total((s0 + s1) + (s2 + s3));
+}
+
 // y += a x, n numbers.
 template <class T> static inline void add(T a, const T *__restrict x, isize n, T *__restrict y) {
     typedef typename simd<T>::vec vec;
