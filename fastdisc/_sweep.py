@@ -70,6 +70,11 @@ class Sweep:
     def sparse(self):
         return isinstance(self.X, CSR)
 
+    @property
+    def width(self):
+        """Values of a row: those that are stored of a sparse one, on average."""
+        return len(self.X.data) / self.rows if self.sparse else self.X.shape[1]
+
     def __call__(self, W, order=1) -> Sums:
         # Where one solution ends the next on a path begins, and only the penalty has changed.
         if order < 2 and self.last and self.last[1] == self.single and np.array_equal(W, self.last[0]):
