@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _config, _turned
-from ._kernels import CSR, NO_OFFSET, Link, _numpy, grid
+from ._kernels import CHUNKS, CSR, NO_OFFSET, Link, _numpy, grid
 from ._rows import apart, moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
 
@@ -42,6 +42,12 @@ def work(X, K, order):
     """Floating-point operations of a sweep, about: what decides whether threads pay."""
     values = len(X.data) if isinstance(X, CSR) else X.shape[0] * X.shape[1]
     return 2 * values * K * (max(1, K * X.shape[1] // 4) if order == 2 else 1)
+
+
+def _rows_grid(X, K):
+    """For one number a row and class, and no sums: chunks as small as they may be, so that threads share the work evenly."""
+    found = _grid(X, K, 1, single=False)
+    return found._replace(chunk=min(found.chunk, -(-X.shape[0] // (CHUNKS * found.block)) * found.block))
 
 
 def _grid(X, K, order, single=True, pairs=None):
@@ -224,6 +230,13 @@ class Sweep:
             total += c.sum()
         return B if len(W) > 1 else B[:1, :1], M / max(total, np.finfo(float).tiny)
 
+    def covariance(self, W):
+        """The mean of the class covariances (10.32), (K, K): at W where outputs there are at hand, else at W = 0."""
+        if self.turned:
+            return self.turned.covariance(W)
+        f = self.fractions()
+        return np.diag(f) - np.outer(f, f)
+
     def largest_score(self, V):
         """max |v'x + v_0| over rows and classes."""
         with _config.threads(self.n_threads, work(self.X, len(V), 1)) as n:
@@ -297,6 +310,9 @@ class Standardized:
         B, M = self.sweep.factors(self.raw(W))
         return B, self.pull(self.pull(M).T)
 
+    def covariance(self, W):
+        return self.sweep.covariance(self.raw(W))
+
     def total(self):
         return self.sweep.total()
 
@@ -356,7 +372,8 @@ class Penalized:
     def product(self, W, V):
         HV = self.sweep.product(W, V)
         HV[:, 1:] += self.l2 * V[:, 1:]
-        HV[self.held(V.shape)] = 0
+        if not self.intercept or self.reference is not None:
+            HV[self.held(V.shape)] = 0
         return HV
 
     def sharpen(self):
@@ -373,13 +390,13 @@ class Penalized:
 def scores(kernels, X, W, *, n_threads):
     """Scores of a linear model, (N, K), whether finite or not."""
     with _config.threads(n_threads, work(X, len(W), 1)) as n:
-        return kernels.outputs(X, Link.IDENTITY, W, _grid(X, len(W), 1, single=False), n)[0]
+        return kernels.outputs(X, Link.IDENTITY, W, _rows_grid(X, len(W)), n)[0]
 
 
 def outputs(X, link, W, *, backend=None, n_threads=None):
     """Scores or outputs of a linear model, (N, K)."""
     with _config.threads(n_threads, work(X, len(W), 1)) as n:
-        Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _grid(X, len(W), 1, single=False), n)
+        Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _rows_grid(X, len(W)), n)
     if not finite:
         check_finite(X)
         raise_too_large(X)

@@ -64,12 +64,12 @@ def kronecker(objective, W, part):
         return by_classes(B, objective.held(W.shape), factor)
 
 
-def diagonal(objective, shape, fractions):
-    """As `kronecker`, with M's diagonal alone: the columns' sums of squares; B from the classes' shares at W = 0."""
+def diagonal(objective, W):
+    """As `kronecker`, with M's diagonal alone: the columns' sums of squares."""
     squares = np.concatenate([[objective.sweep.total()], objective.sweep.squares()])
     penalty = np.zeros(len(squares))
     penalty[1:] = objective.l2
-    B = np.array([[0.25]]) if shape[0] == 1 else np.diag(fractions) - np.outer(fractions, fractions)
+    B = objective.sweep.covariance(W) if len(W) > 1 else np.array([[0.25]])
     least = 1e-3 * np.diag(B).max()
 
     def factor(values):
@@ -77,7 +77,7 @@ def diagonal(objective, shape, fractions):
         H[H <= 0] = 1
         return lambda A: A / H
 
-    return by_classes(B, objective.held(shape), factor)
+    return by_classes(B, objective.held(W.shape), factor)
 
 
 def by_classes(B, held, factor):
@@ -92,7 +92,8 @@ def by_classes(B, held, factor):
 
     def solve(g):
         P = V @ inverse(V.T @ g)
-        P[held] = 0
+        if held.any():
+            P[held] = 0
         return P
 
     return solve
