@@ -230,13 +230,6 @@ class Sweep:
             total += c.sum()
         return B if len(W) > 1 else B[:1, :1], M / max(total, np.finfo(float).tiny)
 
-    def covariance(self, W):
-        """The mean of the class covariances (10.32), (K, K): at W where outputs there are at hand, else at W = 0."""
-        if self.turned:
-            return self.turned.covariance(W)
-        f = self.fractions()
-        return np.diag(f) - np.outer(f, f)
-
     def largest_score(self, V):
         """max |v'x + v_0| over rows and classes."""
         with _config.threads(self.n_threads, work(self.X, len(V), 1)) as n:
@@ -309,9 +302,6 @@ class Standardized:
     def factors(self, W):
         B, M = self.sweep.factors(self.raw(W))
         return B, self.pull(self.pull(M).T)
-
-    def covariance(self, W):
-        return self.sweep.covariance(self.raw(W))
 
     def total(self):
         return self.sweep.total()

@@ -52,18 +52,9 @@ class Turned:
             loss, chosen, E, _ = _numpy.link_softmax(self._scores(W), r)
             return float((s * loss).sum()), float((s * (chosen != r)).sum()), self._accumulate(self.s * E), None
 
-    def _outputs(self, W):
-        if self.at is None or not np.array_equal(W, self.at[0]):
-            self.at = W.copy(), _numpy.softmax(self._scores(W))
-        return self.at[1]
-
-    def covariance(self, W):
-        """The mean of the class covariances at W   (10.32)"""
-        Y = self._outputs(W)
-        s = np.broadcast_to(self.s, (len(Y), 1))
-        return (np.diag((s * Y).sum(axis=0)) - (s * Y).T @ Y) / s.sum()
-
     def product(self, W, V):
         """The Hessian at W times V."""
-        Y, U = self._outputs(W), self.scores(self.X, V)
+        if self.at is None or not np.array_equal(W, self.at[0]):
+            self.at = W.copy(), _numpy.softmax(self._scores(W))
+        Y, U = self.at[1], self.scores(self.X, V)
         return self._accumulate(self.s * Y * (U - (Y * U).sum(axis=1, keepdims=True)))

@@ -19,7 +19,7 @@ def solve(objective, W, *, tol, max_iter, trace):
     metric anew later on.
     """
     if objective.sparse or W.shape[1] > WIDEST:
-        base = metric.diagonal(objective, W)
+        base = metric.diagonal(objective, W.shape, objective.sweep.fractions())
     else:
         base = metric.kronecker(objective, W, objective.sample(max(8 * W.shape[1], 2000), seed=0))
     return finish(objective, W, base, tol=tol, max_iter=max_iter, trace=trace, name="lbfgs")

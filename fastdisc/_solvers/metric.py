@@ -64,20 +64,20 @@ def kronecker(objective, W, part):
         return by_classes(B, objective.held(W.shape), factor)
 
 
-def diagonal(objective, W):
-    """As `kronecker`, with M's diagonal alone: the columns' sums of squares."""
+def diagonal(objective, shape, fractions):
+    """As `kronecker`, with M's diagonal alone: the columns' sums of squares; B from the classes' shares at W = 0."""
     squares = np.concatenate([[objective.sweep.total()], objective.sweep.squares()])
     penalty = np.zeros(len(squares))
     penalty[1:] = objective.l2
-    B = objective.sweep.covariance(W) if len(W) > 1 else np.array([[0.25]])
+    B = np.array([[0.25]]) if shape[0] == 1 else np.diag(fractions) - np.outer(fractions, fractions)
     least = 1e-3 * np.diag(B).max()
 
     def factor(values):
         H = np.outer(np.maximum(values, least), squares) + penalty
         H[H <= 0] = 1
-        return lambda A: A / H
+        return lambda A: np.divide(A, H, out=A)
 
-    return by_classes(B, objective.held(W.shape), factor)
+    return by_classes(B, objective.held(shape), factor)
 
 
 def by_classes(B, held, factor):

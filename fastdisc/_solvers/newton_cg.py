@@ -17,15 +17,15 @@ def solve(objective, W, *, tol, max_iter, trace):
     3. a step along p: 1 unless that overshoots
     """
     start = start_norm(objective, W)
-    wide = objective.sparse or W.shape[1] > WIDEST
-    if not wide:
+    if objective.sparse or W.shape[1] > WIDEST:
+        precondition = metric.diagonal(objective, W.shape, objective.sweep.fractions())
+    else:
         precondition = metric.kronecker(objective, W, objective.sample(max(8 * W.shape[1], 2000), seed=0))
     sums, n_iter = objective(W), 0
     size = norm(sums.g)
     stop = trace.add("newton-cg", sums, W)
     while size > tol * start and not stop and n_iter < max_iter:  # 1
         forcing = min(0.3, np.sqrt(size / start) if start else 0.3)
-        precondition = metric.diagonal(objective, W) if wide else precondition
         with one_blas_thread():  # BLAS threads that wait for work would take the time of the products' threads
             p = conjugate_gradients(lambda V, W=W: objective.product(W, V), -sums.g, precondition, forcing)  # 2
         found = search(objective, W, p, sums, float(np.vdot(sums.g, p)))  # 3
