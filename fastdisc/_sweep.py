@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _config, _turned
-from ._kernels import CSR, NO_OFFSET, Link, _numpy, grid
+from ._kernels import CHUNKS, CSR, NO_OFFSET, Link, _numpy, grid
 from ._rows import apart, moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
 
@@ -44,6 +44,12 @@ def work(X, K, order):
     return 2 * values * K * (max(1, K * X.shape[1] // 4) if order == 2 else 1)
 
 
+def _rows_grid(X, K):
+    """For one number a row and class, and no sums: chunks as small as they may be, so that threads share the work evenly."""
+    found = _grid(X, K, 1, single=False)
+    return found._replace(chunk=min(found.chunk, -(-X.shape[0] // (CHUNKS * found.block)) * found.block))
+
+
 def _grid(X, K, order, single=True, pairs=None):
     stored = len(X.data) if isinstance(X, CSR) else None
     itemsize = 8 if stored is not None or X.dtype == np.float64 or order == 2 or not single else 4
@@ -69,6 +75,11 @@ class Sweep:
     @property
     def sparse(self):
         return isinstance(self.X, CSR)
+
+    @property
+    def width(self):
+        """Values of a row: those that are stored of a sparse one, on average."""
+        return len(self.X.data) / self.rows if self.sparse else self.X.shape[1]
 
     def __call__(self, W, order=1) -> Sums:
         # Where one solution ends the next on a path begins, and only the penalty has changed.
@@ -350,7 +361,8 @@ class Penalized:
     def product(self, W, V):
         HV = self.sweep.product(W, V)
         HV[:, 1:] += self.l2 * V[:, 1:]
-        HV[self.held(V.shape)] = 0
+        if not self.intercept or self.reference is not None:
+            HV[self.held(V.shape)] = 0
         return HV
 
     def sharpen(self):
@@ -367,13 +379,13 @@ class Penalized:
 def scores(kernels, X, W, *, n_threads):
     """Scores of a linear model, (N, K), whether finite or not."""
     with _config.threads(n_threads, work(X, len(W), 1)) as n:
-        return kernels.outputs(X, Link.IDENTITY, W, _grid(X, len(W), 1, single=False), n)[0]
+        return kernels.outputs(X, Link.IDENTITY, W, _rows_grid(X, len(W)), n)[0]
 
 
 def outputs(X, link, W, *, backend=None, n_threads=None):
     """Scores or outputs of a linear model, (N, K)."""
     with _config.threads(n_threads, work(X, len(W), 1)) as n:
-        Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _grid(X, len(W), 1, single=False), n)
+        Y, finite = _config.kernels(backend).outputs(X, Link(link), W, _rows_grid(X, len(W)), n)
     if not finite:
         check_finite(X)
         raise_too_large(X)

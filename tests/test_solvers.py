@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression as Rival
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from fastdisc import LogisticRegression
-from fastdisc._solvers import newton
+from fastdisc import LogisticRegression, _config
+from fastdisc._solvers import newton, proximal
 
 SETS = {name: getattr(datasets, f"load_{name}")(return_X_y=True) for name in ("iris", "wine", "breast_cancer", "digits")}
 STANDARD = {name: (StandardScaler().fit_transform(X), y) for name, (X, y) in SETS.items()}
@@ -332,6 +332,21 @@ def test_conditions_on_hard_problems(hard, ratio):
     model = LogisticRegression(C=0.01, l1_ratio=ratio).fit(X, y)
     assert model.converged_
     assert broken(model, X, y, 0.01, ratio) <= 2e-6
+
+
+@pytest.mark.parametrize("strength", [0.3, 3.0, 30.0])
+@pytest.mark.parametrize("backend", ["numpy", "cython"])
+def test_minimum_of_the_model(backend, strength):
+    """Columns that are all but collinear: coordinate descent alone takes 50 times as many passes as it is allowed."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 1)) + 0.03 * rng.standard_normal((300, 40))
+    model, W, g = proximal.Model(), rng.standard_normal((1, 40)), rng.standard_normal((1, 40))
+    model.H, penalty = A.T @ A, np.full((1, 40), strength)
+    penalty[0, 0] = 0
+    V = model.minimise(_config.kernels(backend), W, g - W @ model.H, penalty)
+    left = proximal.violation(g + (V - 2 * W) @ model.H, V, penalty)
+    assert np.abs(left).max() <= 1e-6 * np.abs(g - W @ model.H).max()
+    assert V[0, 0] != 0 and (strength < 1 or (V == 0).any())
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.5])

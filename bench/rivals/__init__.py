@@ -16,7 +16,7 @@ from time import perf_counter
 
 NAMES = ("null", "ours", "scikit_learn", "intelex", "glum_", "skglm_", "liblinear_", "statsmodels_")
 RANKERS = ("lightgbm_",)
-PATIENCE = 120.0  # seconds that a path may take
+PATIENCE = 45.0  # seconds that a path may take: others take 2 to 30
 
 
 def load(name):

@@ -19,7 +19,7 @@ def until(X, y, C, goal, tol=TIGHT):
     return fit(X, y, C, tol, lambda _, values: C * values["loss"] <= goal)
 
 
-def best(X, y, C, seconds=120.0):
+def best(X, y, C, seconds=45.0):
     """As near to the optimum as it gets in that time."""
     end = perf_counter() + seconds
     return fit(X, y, C, TIGHT, lambda *_: perf_counter() > end)

@@ -75,7 +75,7 @@ def diagonal(objective, shape, fractions):
     def factor(values):
         H = np.outer(np.maximum(values, least), squares) + penalty
         H[H <= 0] = 1
-        return lambda A: A / H
+        return lambda A: np.divide(A, H, out=A)
 
     return by_classes(B, objective.held(shape), factor)
 
@@ -92,7 +92,8 @@ def by_classes(B, held, factor):
 
     def solve(g):
         P = V @ inverse(V.T @ g)
-        P[held] = 0
+        if held.any():
+            P[held] = 0
         return P
 
     return solve

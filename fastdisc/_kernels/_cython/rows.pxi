@@ -266,6 +266,10 @@ cdef void accumulate_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const do
     cdef Py_ssize_t last = at(plan.rows.indptr, wide, plan.rows.n) - 1
     for i in range(m):
         t, end = at(plan.rows.indptr, wide, lo + i), at(plan.rows.indptr, wide, lo + i + 1)
+        if K == 1:
+            for t in range(t, end):
+                G[at(columns, wide, t)] += E[i] * value(values, single, t)
+            continue
         for k in range(K):
             e[k] = E[k * lde + i]
         for t in range(t, end):
@@ -275,18 +279,29 @@ cdef void accumulate_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const do
 
 cdef void gram_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double* c, double* H) noexcept nogil:
     """H += sum_i c_i x_i x_i', on and above the diagonal; row d gets sum_i c_i x_i."""
-    cdef Py_ssize_t d = plan.rows.d, i, t, u, a, b, end
-    cdef bint wide = plan.rows.wide, single = plan.rows.kind == F32
+    cdef Py_ssize_t d = plan.rows.d, i, t, u, a, b, begin, end
+    cdef bint wide = plan.rows.wide, single = plan.rows.kind == F32, rising
+    cdef const void* columns = plan.rows.indices
+    cdef const char* values = plan.rows.data
+    cdef double* row
     cdef double v, p
     for i in range(m):
-        t, end = at(plan.rows.indptr, wide, lo + i), at(plan.rows.indptr, wide, lo + i + 1)
-        for t in range(t, end):
-            v = c[i] * value(plan.rows.data, single, t)
-            a = at(plan.rows.indices, wide, t)
+        begin, end = at(plan.rows.indptr, wide, lo + i), at(plan.rows.indptr, wide, lo + i + 1)
+        rising = True
+        for t in range(begin + 1, end):
+            rising = rising and at(columns, wide, t - 1) < at(columns, wide, t)
+        for t in range(begin, end):
+            v = c[i] * value(values, single, t)
+            a = at(columns, wide, t)
             H[d * d + a] += v
+            if rising:   # as it should be: no question for each pair
+                row = H + a * d
+                for u in range(t, end):
+                    row[at(columns, wide, u)] += v * value(values, single, u)
+                continue
             for u in range(t, end):
-                b = at(plan.rows.indices, wide, u)
-                p = v * value(plan.rows.data, single, u)
+                b = at(columns, wide, u)
+                p = v * value(values, single, u)
                 H[min(a, b) * d + max(a, b)] += 2 * p if u > t and a == b else p   # a column stored twice in one row
 
 
