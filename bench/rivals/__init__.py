@@ -16,7 +16,7 @@ from time import perf_counter
 
 NAMES = ("null", "ours", "scikit_learn", "intelex", "glum_", "skglm_", "liblinear_", "statsmodels_")
 RANKERS = ("lightgbm_",)
-PATIENCE = 45.0  # seconds that a path may take: others take 2 to 30
+PATIENCE = 45.0  # seconds that a path may take; who takes longer is named as not measured
 
 
 def load(name):
