@@ -27,7 +27,7 @@ def paths(model, sweep, classes, trains, Cs):
 def _in_order(rising, found):
     """As the caller had the values of C."""
     back = np.argsort(rising)
-    return tuple(values[:, back] for values in found)
+    return tuple(values.take(back, axis=1) for values in found)
 
 
 def kinds_of_rows(trains, r):

@@ -260,7 +260,8 @@ class RankSweep(Scores):
 
     def _gathered(self, lo, hi):
         """The rows from lo to hi, in the order of the queries, as float64 in C order."""
-        return self._all if hi - lo == self.rows else self._taken(lo, hi)
+        whole = hi - lo == self.rows and self.X.shape[0] * self.X.shape[1] <= CELLS
+        return self._all if whole else self._taken(lo, hi)
 
     @cached_property
     def _all(self):

@@ -13,8 +13,16 @@ def splits(cv, y, r, K):
     codes = _plain(cv, r, K)
     if codes is not None:
         return [(np.flatnonzero(codes != f), np.flatnonzero(codes == f)) for f in range(codes.max() + 1)]
-    every = np.arange(len(r))
-    return [(every[train], every[test]) for train, test in check_cv(cv, y, classifier=True).split(np.zeros(len(r)), y)]
+    folds = check_cv(cv, y, classifier=True).split(np.zeros(len(r)), y)
+    return [tuple(_numbers(rows, len(r), f) for rows in fold) for f, fold in enumerate(folds)]
+
+
+def _numbers(rows, n, f):
+    """Row numbers, from numbers or a mask."""
+    try:
+        return np.arange(n)[np.asarray(rows)]
+    except IndexError as problem:
+        raise ValueError(f"cv: fold {f} has rows that X, with its {n} rows, does not have: {problem}") from problem
 
 
 def fold_codes(cv, r, K):
@@ -25,15 +33,14 @@ def fold_codes(cv, r, K):
     codes = _plain(cv, r, K)
     if codes is not None:
         return codes, int(codes.max()) + 1, int(codes.max()) + 1
-    codes, count = np.full(len(r), -1, np.int32), 0
-    for train, test in check_cv(cv, r, classifier=True).split(np.empty((len(r), 1)), r):
-        if (codes[test] >= 0).any() or len(train) + len(test) != len(r):
+    folds, codes = splits(cv, r, r, K), np.full(len(r), -1, np.int32)
+    for f, (train, test) in enumerate(folds):
+        if (codes[test] >= 0).any() or len(np.unique(np.concatenate([train, test]))) < len(r) or len(train) + len(test) > len(r):
             raise ValueError("cv must hold out each row at most once, and train on all others: folds, not random splits")
-        codes[test] = count
-        count += 1
+        codes[test] = f
     rest = codes < 0
-    codes[rest] = count
-    return codes, count + bool(rest.any()), count
+    codes[rest] = len(folds)
+    return codes, len(folds) + bool(rest.any()), len(folds)
 
 
 def _plain(cv, r, K):

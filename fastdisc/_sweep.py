@@ -232,9 +232,7 @@ class Sweep:
 
     def largest_score(self, V):
         """max |v'x + v_0| over rows and classes."""
-        with _config.threads(self.n_threads, work(self.X, len(V), 1)) as n:
-            Z, _ = self.kernels.outputs(self.X, Link.IDENTITY, V, _grid(self.X, len(V), 1, single=False), n)
-        return float(np.abs(Z).max())
+        return float(np.abs(scores(self.kernels, self.X, V, n_threads=self.n_threads)).max())
 
 
 class Standardized:

@@ -227,7 +227,7 @@ class Accuracy:
     def scores(self, V):
         """The accuracy of each of the weights (n, K, d+1): all in one pass, a slice of the rows at a time."""
         n, K, D = V.shape
-        right, step = np.zeros(n), max(1, SLICE // (D + n * K))
+        right, step = np.zeros(n), max(1024, int(SLICE / (self.sweep.width + n * K)))  # each slice lays out all weights anew
         for begin in range(0, len(self.rows), step):
             rows = self.rows[begin : begin + step]
             Z = outputs(some_rows(self.sweep.X, rows), Link.IDENTITY, V.reshape(n * K, D), **self.sweep.options)

@@ -62,9 +62,10 @@ def make_problem(rng, n, d, K, dtype="float64", layout="C"):
     return X, Link.LOGISTIC if K == 2 else Link.SOFTMAX, r, s, W
 
 
-def make_queries(rng, n, count, grades, *, equal=False, positions=False):
-    """Queries over n rows, one of them with a single row, and their utilities; real ones with grades=None."""
+def make_queries(rng, n, count, grades, *, equal=False, positions=False, sizes=None):
+    """Queries over n rows, one of them with a single row, or of given sizes, and their utilities; real ones with grades=None."""
     cuts = np.unique(np.concatenate([[0, min(1, n), n], rng.integers(1, n, count) if n > 1 else []])).astype(np.int64)
+    cuts = cuts if sizes is None else np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     group = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
     y = rng.standard_normal(n) if grades is None else rng.integers(0, grades, n).astype(float)
     y = y[np.lexsort((-y, group))]

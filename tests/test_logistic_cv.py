@@ -195,3 +195,23 @@ def test_rows_named_twice_count_twice():
     model = LogisticRegressionCV(Cs=[1.0], cv=[(rows, held)], scoring="neg_log_loss").fit(X, Y)
     plain = LogisticRegression().fit(X[rows], Y[rows])
     np.testing.assert_allclose(model.scores_[0, 0, 0], -log_loss(Y[held], plain.predict_proba(X[held])), rtol=1e-5)
+
+
+def test_two_classes_of_sparse_rows(rng):
+    X = sparse.random(300, 40, 0.2, format="csr", random_state=0)
+    y = (X @ rng.standard_normal(40) > 0).astype(int)
+    ours = LogisticRegressionCV(Cs=[0.1, 10.0], cv=3, tol=1e-8).fit(X, y)
+    dense = LogisticRegressionCV(Cs=[0.1, 10.0], cv=3, tol=1e-8).fit(X.toarray(), y)
+    np.testing.assert_allclose(ours.scores_, dense.scores_)
+    np.testing.assert_allclose(ours.coefs_paths_, dense.coefs_paths_, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [(0, 1, 2), (0, 1, 400)])
+def test_folds_may_be_tuples_and_their_rows_must_be_there(rng, rows):
+    X, y = rng.standard_normal((40, 2)), np.arange(40) % 2
+    cv = [(tuple(range(3, 40)), rows)]
+    if rows[-1] < 40:
+        assert LogisticRegressionCV(Cs=2, cv=cv).fit(X, y).scores_.shape == (1, 1, 2)
+    else:
+        with pytest.raises(ValueError, match="fold 0 has rows that X, with its 40 rows, does not have"):
+            LogisticRegressionCV(Cs=2, cv=cv).fit(X, y)

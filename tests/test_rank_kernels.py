@@ -100,6 +100,27 @@ def test_scores_that_are_not_finite_show(backend, rng, value, n):
         )
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_most_scores_may_be_nan(fast, seed):
+    rng = np.random.default_rng(seed)
+    queries, _ = make_queries(rng, 1000, 0, 50)
+    z = np.where(rng.random(1000) < 0.9, np.nan, rng.standard_normal(1000))
+    rule, g = PairRule(PairLoss.SQUARED_HINGE, 1.0), group_grid(queries.starts)
+    assert np.isnan(fast.rank_link(z, queries, rule, g, 1)[0])
+    assert np.isnan(fast.rank_bend(z, rng.standard_normal(1000), queries, rule, g, 1)).any()
+
+
+@pytest.mark.parametrize("d", [6, 64])
+def test_hessians_of_small_queries_between_larger_ones(fast, reference, rng, d):
+    sizes = [31, 97, 5, 110, 12, 1, 128, 60, 127]
+    n = sum(sizes)
+    queries, _ = make_queries(rng, n, 0, 3, sizes=sizes)
+    X, z, rule = rng.standard_normal((n, d)), rng.standard_normal(n), PairRule(PairLoss.SQUARED_HINGE, 1.0)
+    for g in (group_grid(queries.starts), group_grid(queries.starts)._replace(bounds=np.array([0, len(sizes)]))):
+        H = [kernels.rank_hessian(X, z, queries, rule, g, 1) for kernels in (fast, reference)]
+        assert_close(*H)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_given_pairs(backend, rng, loss):
     pairs, z, u = (

@@ -422,3 +422,20 @@ def test_the_callers_rows_are_never_written_to():
     np.testing.assert_array_equal(X, before)
     assert model.converged_
     np.testing.assert_allclose(model.coef_, LogisticRegression(solver="lbfgs", tol=1e-9).fit(X, y, s).coef_, rtol=1e-3)
+
+
+def test_sparse_columns_of_all_sizes():
+    rng = np.random.default_rng(0)
+    X = sparse.random(3000, 60, 0.2, format="csr", random_state=0)
+    y = (X @ rng.standard_normal(60) + 0.3 * rng.standard_normal(3000) > 0).astype(int)
+    X = (X @ sparse.diags(np.geomspace(1e-4, 1e4, 60))).tocsr()
+    model = LogisticRegression(l1_ratio=1.0, C=1.0).fit(X, y)
+    assert model.converged_ and model.n_iter_[0] < 200
+
+
+@pytest.mark.parametrize("rows", [50, 300])
+def test_no_column_is_worth_a_weight(rows):
+    X, y = np.random.default_rng(0).standard_normal((rows, 1300)), (np.arange(rows) % 5 == 0).astype(int)
+    model = LogisticRegression(l1_ratio=1.0, C=1e-3).fit(X, y)  # more weights than are taken at once
+    assert not model.coef_.any() and model.converged_
+    np.testing.assert_allclose(model.intercept_, np.log(0.2 / 0.8), rtol=1e-4)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from enum import IntEnum
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
@@ -316,7 +316,7 @@ L1, L2 = 32 * 1024, 256 * 1024
 QUEUES, PARTS = 16 * 2**20, 24 * 2**20  # bytes of one thread's queues, and of all partial sums of moments
 
 
-@cache
+@lru_cache(1024)
 def grid(
     shape: tuple[int, int], itemsize: int, K: int = 1, order: int = 1, stored: int | None = None, pairs: int | None = None
 ) -> Grid:

@@ -77,9 +77,8 @@ def working_set(gap, W, least=100):
     """Columns with weights, and as many again, or more, that break the conditions most."""
     active = (W[:, 1:] != 0).any(axis=0)
     badness = np.where(active, 0, np.abs(gap[:, 1:]).max(axis=0))
-    count = min(max(least, active.sum()), (badness > 0).sum())
-    worst = np.argpartition(-badness, count - 1)[:count] if count else []
-    active[worst] = True
+    count = max(1, min(max(least, active.sum()), (badness > 0).sum()))  # one, where the intercept alone breaks them
+    active[np.argpartition(-badness, count - 1)[:count]] = True
     return np.flatnonzero(active)
 
 
@@ -106,7 +105,7 @@ class Model:
         if objective.singular and len(W) > 1:  # the intercepts' common shift changes nothing: see metric.full
             D = W.shape[1]
             self.H[::D, ::D] += np.diag(self.H)[::D].mean() / len(W)
-        floor = 1e-8 * np.diag(self.H).max()
+        floor = 1e-20 * np.diag(self.H).max()  # sparse columns are not rescaled: small ones are real
         self.H[np.diag_indices(len(self.H))] += np.where(np.diag(self.H) > floor, 1e-10 * np.diag(self.H), floor)
         return part
 
@@ -153,7 +152,7 @@ def jump(H, q, l1, w):
     piece = int((least <= kinks[1:]).argmax())
     w[some] = old + max(kinks[piece], least[piece]) * step
     if least[piece] <= kinks[piece]:
-        w[some[turns[piece - 1]]] = 0
+        w[some[turns[kinks[1:-1] == kinks[piece]]]] = 0
     return True
 
 

@@ -42,36 +42,37 @@ cdef double square(const Plan* plan, Py_ssize_t t, const double* x) noexcept nog
     return total
 
 
-cdef void look_ahead(const Learner* job, const Ahead* ahead, Py_ssize_t i, Py_ssize_t last, double* work) noexcept nogil:
-    """How far the weights may move before a row of runs i to last can be a mistake: its margin over ||[1 x]||, squared."""
-    cdef Py_ssize_t K = job.plan.K, m, j, ld = 0
-    cdef Learner then = job[0]   # with the weights of then; the others change meanwhile
+cdef void look_ahead(const Learner* then, const Ahead* ahead, Py_ssize_t i, Py_ssize_t last, double* work) noexcept nogil:
+    """How far the weights may move before a row of runs i to last can be a mistake: its margin over ||[1 x]||, squared.
+
+    `then` has the weights of then: the others change meanwhile.
+    """
+    cdef Py_ssize_t m, j, ld = 0
     cdef Cursor c
-    cdef Shelf own = shelves(&job.plan, work)
+    cdef Shelf own = shelves(&then.plan, work)
     cdef double* Z = own.Z
     cdef double* out
     cdef const double* x
     cdef double q[GROUP]
-    cdef double a, share = 0.25 if job.loss == WINNER else 1   # two vectors may move
-    then.w, then.w0 = ahead.w, ahead.w0
+    cdef double a, share = 0.25 if then.loss == WINNER else 1   # two vectors may move
     c.t = c.end = 0
     for i in range(i, last):
-        open_run(&then, &c, i)
-        out = ahead.safe + (i - ahead.first) * job.run
+        open_run(then, &c, i)
+        out = ahead.safe + (i - ahead.first) * then.run
         while c.t < c.end:
             m = min(GROUP, c.end - c.t)
-            call(&then, c.t, NEXT, m)
+            call(then, c.t, NEXT, m)
             x = fetch(&then.plan, c.t, m, own.x, &ld)
             if one_output(&then.plan):
                 Z[0] = Z[1] = Z[2] = Z[3] = then.w0[0]
                 dot4_square(x, x + min(1, m - 1) * ld, x + min(2, m - 1) * ld, x + min(3, m - 1) * ld, then.w, then.plan.width, Z, q)
             else:
-                score_group(&then, c.t, m, x, ld, Z, own.z)
+                score_group(then, c.t, m, x, ld, Z, own.z)
                 for j in range(m):
                     q[j] = square(&then.plan, c.t + j, x + j * ld)
             for j in range(m):
-                a = margin(&then, Z + j, then.r[c.t + j])
-                out[j] = share * a * a / (1 + q[j]) if a > 0 else 0
+                a = margin(then, Z + j, then.r[c.t + j])
+                out[j] = share * (a / (1 + q[j])) * a if a > 0 else 0   # in this order: a^2 may overflow
             c.t, out = c.t + m, out + m
 
 
@@ -86,14 +87,17 @@ cdef double square_gap(const Learner* job, Py_ssize_t k, const double* w, double
     return total
 
 
-cdef void begin_ahead(const Learner* job, Ahead* ahead, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-    """Remember the weights with which runs first to last are scored ahead."""
+cdef Learner begin_ahead(const Learner* job, Ahead* ahead, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    """Remember the weights with which runs first to last are scored ahead: a learner that has those."""
+    cdef Learner then = job[0]
     cdef Py_ssize_t k
     ahead.first, ahead.last, ahead.looks = first, last, 0
     memcpy(ahead.w, job.w, room(&job.plan) * sizeof(double))
     for k in range(job.plan.K):
         ahead.w0[k] = job.w0[k]
         ahead.norm[k] = sqrt(square_gap(job, k, NULL, 0))
+    then.w, then.w0 = ahead.w, ahead.w0
+    return then
 
 
 cdef void measure(const Learner* job, Ahead* ahead) noexcept nogil:
@@ -109,8 +113,9 @@ cdef void set_limit(const Learner* job, Ahead* ahead) noexcept nogil:
     cdef double far = 0, moved
     for k in range(job.plan.K):
         moved = sqrt(max(ahead.moved[k], 0) + ahead.rounding * ahead.terms[k])
-        far = max(far, moved + ahead.rounding * (2 * ahead.norm[k] + moved))
-    ahead.limit = far * far * (1 + 1e-9) if far == far else INFINITY
+        moved += ahead.rounding * (2 * ahead.norm[k] + moved)
+        far = max(far, moved if moved == moved else INFINITY)
+    ahead.limit = far * far * (1 + 1e-9)
 
 
 cdef void widen(const Learner* job, Ahead* ahead, Py_ssize_t t, const double* x, const double* z) noexcept nogil:

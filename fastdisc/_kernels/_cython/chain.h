@@ -43,8 +43,8 @@ static inline double falling(double m, double *other) {
     return (A - B) * rest;
 }
 
-// The derivative of a loss by the margin m = y z, and the loss. What is not a number is a mistake. The log loss is
-// -log(sigmoid(m)): the sigmoid is left in *other, for a logarithm of many at once.
+// The derivative of a loss by the margin m = y z, and the loss. Where m is not a number, so is the loss that is
+// noted in the end. The log loss is -log(sigmoid(m)): the sigmoid is left in *other, for a logarithm of many at once.
 static inline double slope(int loss, double m, double *value, double *other) {
     const double edge = loss == HINGE ? 1 : 0, h = 1 - m;
     if (loss <= HINGE) {
@@ -60,7 +60,7 @@ static inline double slope(int loss, double m, double *value, double *other) {
         return -most(-STEEPEST, least(h, STEEPEST));
     }
     const double gap = most(h, 0.0), steep = least(gap, loss == MODIFIED_HUBER ? 2 : STEEPEST / 2);
-    *value = steep * (2 * gap - steep);
+    *value = loss == MODIFIED_HUBER ? steep * (2 * gap - steep) : gap * gap;
     return -2 * steep;
 }
 

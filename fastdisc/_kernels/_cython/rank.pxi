@@ -181,12 +181,20 @@ cdef void link_query(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double
         link_tree(q, lo, hi, z, e, out, work, threads)
 
 
+cdef Py_ssize_t longest_query(starts) except -1:
+    """Rows of the longest query; places in the tree are 32-bit numbers."""
+    longest = int(np.diff(starts).max())
+    if longest >= 1 << 31:
+        raise ValueError(f"a query has {longest:,} rows: the most are {(1 << 31) - 1:,}")
+    return longest
+
+
 def rank_link(z, queries, rule, grid, int n_threads):
     """Loss over all ordered pairs within queries, and its derivative by the scores: (10.46), (10.48)."""
     cdef Orders q = open_orders(queries, rule)
     cdef const double[::1] z_ = z
     cdef const int64_t[::1] bounds = grid[1]
-    cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, g, longest = np.diff(queries[0]).max()
+    cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, g, longest = longest_query(queries[0])
     cdef int threads = max(1, min(n_threads, chunks))
     result = np.empty(z.shape[0])
     cdef double[::1] e = result
@@ -211,7 +219,7 @@ def rank_bend(z, u, queries, rule, grid, int n_threads):
     cdef Orders q = open_orders(queries, rule)
     cdef const double[::1] z_ = z, u_ = u
     cdef const int64_t[::1] bounds = grid[1]
-    cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, g, longest = np.diff(queries[0]).max(), q_count = len(queries[0]) - 1
+    cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, g, longest = longest_query(queries[0]), q_count = len(queries[0]) - 1
     cdef int threads = max(1, min(n_threads, chunks))
     result = np.empty(z.shape[0])
     cdef double[::1] out = result
@@ -230,7 +238,11 @@ def rank_bend(z, u, queries, rule, grid, int n_threads):
 
 cdef void bend_query(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, const double* u, double* out, double* work,
                      int threads) noexcept nogil:
-    if q.loss == PAIR_LOGISTIC or hi - lo <= SMALL:
+    cdef Py_ssize_t i
+    if not isfinite(spoiled(z + lo, hi - lo)):   # as in link_query
+        for i in range(lo, hi):
+            out[i] = NAN
+    elif q.loss == PAIR_LOGISTIC or hi - lo <= SMALL:
         bend_pairs(q, lo, hi, z, u, out, work)
     else:
         bend_tree(q, lo, hi, z, u, out, work, threads)
@@ -318,7 +330,7 @@ cdef void hessian_chunk(const Orders* q, Plan* plan, Py_ssize_t first, Py_ssize_
     cdef Py_ssize_t g, lo, hi, filled = 0
     for g in range(first, last + 1):
         lo, hi = q.starts[g], q.starts[g + 1] if g < last else 0
-        if filled and (g == last or filled + hi - lo > GATHERED):
+        if filled and (g == last or hi - lo > SMALL or filled + hi - lo > GATHERED):   # a large one takes all of `work`
             gram(Y, P, D, filled, D, H)
             filled = 0
         if g == last or q.below[lo] == hi:

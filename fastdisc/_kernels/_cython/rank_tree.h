@@ -48,6 +48,7 @@ struct Item {
 };
 
 // Sums over the rows of each range, or, in walks, over the ranges before each.
+static_assert(WAYS == 16, "Table of rank_tree.pxi");
 struct Table {
     double sx[WAYS], s[WAYS];
     std::int32_t n[WAYS];

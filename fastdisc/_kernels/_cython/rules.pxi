@@ -13,7 +13,7 @@ cdef extern from "chain.h" namespace "chain" nogil:
         LOG "chain::LOG"
     enum:
         BLOCK "chain::BLOCK"
-    struct Pace:
+    struct Pace:   # arrays there, which are as good as pointers here
         double* step
         double* scale
         double* lift

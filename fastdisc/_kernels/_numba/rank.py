@@ -113,10 +113,13 @@ def bend_driver(z, u, queries, rule, bounds, out):
     starts = queries[0]
     for c in prange(len(bounds) - 1):
         for g in range(bounds[c], bounds[c + 1]):
-            if rule[0] == LOGISTIC or starts[g + 1] - starts[g] <= SMALL:
-                bend_pairs(queries, starts[g], starts[g + 1], z, u, out, rule)
+            lo, hi = starts[g], starts[g + 1]
+            if not np.isfinite(z[lo:hi]).all():
+                out[lo:hi] = np.nan
+            elif rule[0] == LOGISTIC or hi - lo <= SMALL:
+                bend_pairs(queries, lo, hi, z, u, out, rule)
             else:
-                bend_tree(queries, starts[g], starts[g + 1], z, u, out, rule)
+                bend_tree(queries, lo, hi, z, u, out, rule)
 
 
 @jit()
