@@ -17,8 +17,9 @@ _KEEP = object()
 _defaults = {"backend": "auto", "n_threads": None}
 _overrides: ContextVar[dict] = ContextVar("fastdisc_config", default={})  # noqa: B039 (never mutated)
 
-# Below this many multiply-adds a second thread costs more than it brings (measured: 20 us to wake one, 4 per ns on one core).
-SMALL = 200_000
+# Below this many multiply-adds, 0.25 ms on one core, a second thread is not worth its risk: it takes 20 us to wake one that is
+# ready, but milliseconds where other programs have the CPUs, and each call waits for all of its threads.
+SMALL = 1_000_000
 
 _forked = False
 _active = 0

@@ -116,4 +116,30 @@ static double learn(int loss, double one, isize d, const double *x, isize ld, co
     return w0 + a;
 }
 
+enum PairLoss { PAIR_HINGE, PAIR_SQUARED, PAIR_HUBER, PAIR_LOGISTIC };
+
+// The derivative of a pair's loss by a, the margin less the difference of its scores.
+static inline double pair_slope(int loss, double a, double width) {
+    double other;
+    if (loss == PAIR_LOGISTIC) return falling(-a, &other);
+    if (loss == PAIR_HINGE) return above(a, 0, 1, 0);
+    return loss == PAIR_SQUARED ? 2 * most(a, 0.0) : least(most(a, 0.0), width) / width;
+}
+
+// Learn from m pairs, whose differences g are d numbers each, a multiple of the lanes: the number of steps. As `learn` with EARLY.
+static isize learn_gaps(int loss, double margin, double width, isize d, const double *g, isize m, const double *step, double *w) {
+    double z = tiles::dot(g, (const double *)w, d), h = 0, b = 0, h1;
+    double z1 = tiles::axpy_dot<true>(g, 0, d, w, g + (m > 1 ? d : 0), g, &h1);
+    isize steps = 0;
+    for (isize i = 0; i < m; i++) {
+        const double *g1 = i + 1 < m ? g + d : g, *g2 = i + 2 < m ? g1 + d : g;
+        b = step[i] * pair_slope(loss, margin - (z + b * h), width);
+        steps += b != 0;
+        z = z1; h = h1;
+        z1 = tiles::axpy_dot<true>(g, b, d, w, g2, g1, &h1);
+        g = g1;
+    }
+    return steps;
+}
+
 }  // namespace chain

@@ -1,5 +1,13 @@
 # Pairs of rows and coordinates one after the other, each seeing the weights that the last one left; for rows see walk.pxi.
 
+cdef extern from "tiles.h" namespace "tiles" nogil:
+    void gap(const double* x, const double* y, Py_ssize_t d, double* z)
+
+cdef extern from "chain.h" namespace "chain" nogil:
+    double pair_slope(int loss, double a, double width)
+    Py_ssize_t learn_gaps(int loss, double margin, double width, Py_ssize_t d, const double* g, Py_ssize_t m, const double* step, double* w)
+
+
 cdef inline double dot_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssize_t k, const double* W) noexcept nogil:
     """w_k' x_t"""
     cdef Py_ssize_t u, end
@@ -28,69 +36,42 @@ cdef inline void ask_row(const Plan* plan, Py_ssize_t t) noexcept nogil:
     ask(<const double*>(plan.rows.data + t * plan.rows.row), plan.rows.d)
 
 
-cdef inline double dot_gap(const double* xu, const double* xv, const double* w, Py_ssize_t d) noexcept nogil:
-    """w'(x_v - x_u), both rows in one pass"""
-    cdef double[8] z
-    cdef double rest = 0
-    cdef Py_ssize_t j, i
-    for i in range(8):
-        z[i] = 0
-    for j in range(0, d - 7, 8):
-        for i in range(8):
-            z[i] += w[j + i] * (xv[j + i] - xu[j + i])
-    j = d - d % 8
-    if d - j >= 4:
-        for i in range(4):
-            z[i] += w[j + i] * (xv[j + i] - xu[j + i])
-        j += 4
-    for i in range(j, d):
-        rest += w[i] * (xv[i] - xu[i])
-    return (((z[0] + z[4]) + (z[2] + z[6])) + ((z[1] + z[5]) + (z[3] + z[7]))) + rest
+cdef enum:
+    GAPS = 32   # that are learned from at a time: their differences stay in cache
 
 
-cdef inline void add_gap(const double* xu, const double* xv, double a, Py_ssize_t d, double* w) noexcept nogil:
-    """w += a (x_u - x_v); sums go through registers, because the compiler cannot know that w is no part of X"""
-    cdef double[8] r
-    cdef Py_ssize_t j, i
-    for j in range(0, d - 7, 8):
-        for i in range(8):
-            r[i] = w[j + i] + a * (xu[j + i] - xv[j + i])
-        for i in range(8):
-            w[j + i] = r[i]
-    j = d - d % 8
-    if d - j >= 4:
-        for i in range(4):
-            r[i] = w[j + i] + a * (xu[j + i] - xv[j + i])
-        for i in range(4):
-            w[j + i] = r[i]
-        j += 4
-    for i in range(j, d):
-        w[i] += a * (xu[i] - xv[i])
-
-
-cdef Py_ssize_t rank_rows(const Plan* plan, const int64_t* pairs, Py_ssize_t count, const double* s, Py_ssize_t step, double eta, int loss,
-                          double margin, double width, double* w) noexcept nogil:
-    """`rank_pairs` on rows that are read where they are"""
-    cdef double[3] values
-    cdef double a
-    cdef Py_ssize_t t, ahead, updates = 0
+cdef Py_ssize_t rank_dense(const Plan* plan, const int64_t* pairs, Py_ssize_t count, const double* s, Py_ssize_t step, double eta, int loss,
+                           double margin, double width, double* w, double* gaps, double* rows) noexcept nogil:
+    """`rank_pairs` on dense rows: differences of GAPS at a time, (GAPS, ldw) padded with zeros, as w is; rows: room for two"""
+    cdef double[GAPS] steps
     cdef const double* xu
     cdef const double* xv
+    cdef Py_ssize_t t, i, m, later, ld = 0, updates = 0
+    for t in range(0, count, 32):   # Cython wants a literal step: GAPS
+        m = min(GAPS, count - t)
+        for i in range(t, t + m):
+            if plan.direct:
+                later = min(i + SOON, count - 1)
+                ask_row(plan, pairs[2 * later])
+                ask_row(plan, pairs[2 * later + 1])
+            xu, xv = fetch(plan, pairs[2 * i], 1, rows, &ld), fetch(plan, pairs[2 * i + 1], 1, rows + plan.ldw, &ld)
+            gap(xu, xv, plan.rows.d, gaps + (i - t) * plan.ldw)
+            steps[i - t] = eta * s[i * step]
+        updates += learn_gaps(loss, margin, width, plan.ldw, gaps, m, steps, w)
+    return updates
+
+
+cdef Py_ssize_t rank_csr(const Plan* plan, const int64_t* pairs, Py_ssize_t count, const double* s, Py_ssize_t step, double eta, int loss,
+                         double margin, double width, double* w) noexcept nogil:
+    cdef double a
+    cdef Py_ssize_t t, updates = 0
     for t in range(count):
-        xu = <const double*>(plan.rows.data + pairs[2 * t] * plan.rows.row)
-        xv = <const double*>(plan.rows.data + pairs[2 * t + 1] * plan.rows.row)
-        ahead = min(t + 8, count - 1)
-        ask_row(plan, pairs[2 * ahead])
-        ask_row(plan, pairs[2 * ahead + 1])
-        a = dot_gap(xu, xv, w, plan.rows.d) + margin
-        if loss == PAIR_HINGE:
-            values[1] = 1 if a > 0 else 0
-        else:
-            one_pair(loss, a, width, &values[0])
-        a = eta * s[t * step] * values[1]
+        a = margin - (dot_row(plan, pairs[2 * t], NULL, 0, w) - dot_row(plan, pairs[2 * t + 1], NULL, 0, w))
+        a = eta * s[t * step] * pair_slope(loss, a, width)
         if a != 0:
             updates += 1
-            add_gap(xu, xv, a, plan.rows.d, w)
+            add_row(plan, pairs[2 * t], NULL, 0, a, w)
+            add_row(plan, pairs[2 * t + 1], NULL, 0, -a, w)
     return updates
 
 
@@ -101,35 +82,18 @@ def rank_pairs(X, pairs, s, w, double eta, rule):
     cdef Plan plan = make_plan(X, 1, 1, False)
     cdef const int64_t[:, ::1] pairs_ = pairs
     cdef const double[::1] s_ = s
-    cdef Py_ssize_t step = s_.shape[0] > 1, t, ld = 0, updates = 0, count = pairs_.shape[0]
+    cdef Py_ssize_t step = s_.shape[0] > 1, updates, count = pairs_.shape[0], d = len(w)
     cdef int loss = rule[0]
-    cdef double margin = rule[1], width = rule[2], a
-    cdef double[3] values
-    cdef double[::1] w_ = w
-    if plan.direct:
-        with nogil:
-            updates = rank_rows(&plan, &pairs_[0, 0], count, &s_[0], step, eta, loss, margin, width, &w_[0])
-        return updates
-    laid = lay_out(&plan, np.concatenate([[0.0], w])[None, :])
-    buffers = aligned(2, plan.ldw)
-    cdef double[::1] weights = laid, row_u = buffers[0], row_v = buffers[1]
-    cdef const double* xu
-    cdef const double* xv
-    cdef Py_ssize_t u, v
+    cdef double margin = rule[1], width = rule[2]
+    room_ = aligned(1 if plan.rows.csr else GAPS + 3, plan.ldw)   # w, two rows, differences
+    cdef double[:, ::1] work = room_
+    room_[0, :d] = w
     with nogil:
-        for t in range(count):
-            u, v = pairs_[t, 0], pairs_[t, 1]
-            xu, xv = fetch(&plan, u, 1, &row_u[0], &ld), fetch(&plan, v, 1, &row_v[0], &ld)
-            a = (dot_row(&plan, v, xv, 0, &weights[0]) - dot_row(&plan, u, xu, 0, &weights[0])) + margin
-            if loss != PAIR_LOGISTIC and a <= 0:
-                continue
-            one_pair(loss, a, width, &values[0])
-            a = eta * s_[t * step] * values[1]
-            if a != 0:
-                updates += 1
-                add_row(&plan, u, xu, 0, a, &weights[0])
-                add_row(&plan, v, xv, 0, -a, &weights[0])
-    w[:] = pick_up(&plan, laid)[0]
+        if plan.rows.csr:
+            updates = rank_csr(&plan, &pairs_[0, 0], count, &s_[0], step, eta, loss, margin, width, &work[0, 0])
+        else:
+            updates = rank_dense(&plan, &pairs_[0, 0], count, &s_[0], step, eta, loss, margin, width, &work[0, 0], &work[3, 0], &work[1, 0])
+    w[:] = room_[0, :d]
     return updates
 
 

@@ -242,6 +242,11 @@ static inline double axpy_dot(const double *x, double a, isize d, double *w, con
     return total((s0 + s1) + (s2 + s3));
 }
 
+// z = x - y, d numbers.
+static inline void gap(const double *__restrict x, const double *__restrict y, isize d, double *__restrict z) {
+    for (isize j = 0; j < d; j++) z[j] = x[j] - y[j];
+}
+
 // y += a x, n numbers.
 template <class T> static inline void add(T a, const T *__restrict x, isize n, T *__restrict y) {
     typedef typename simd<T>::vec vec;
