@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 
 import numpy as np
 from measure import best_of
 from problems import dense
-from race import timed
+from race import timed, turns
 from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Perceptron as RivalPerceptron
 from sklearn.linear_model import SGDClassifier
 
@@ -18,14 +16,12 @@ from fastdisc import OnlineClassifier, Perceptron, SigmoidRegression, _kernels
 from fastdisc._kernels import Rule, Walk
 
 
-def epochs(data, ours, theirs, count, name, *, goal, rounds=3):
+def epochs(data, ours, theirs, count, name, *, goal, rounds=5):
     """So many epochs of both, in turn; the gap is the share of training rows that are wrong."""
     X, y = data()
     options = {"max_iter": count, "tol": None}
     found = [timed(model.set_params(**options).fit, X, y)[1] for model in (ours, theirs)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        times = best_of([lambda model=model: model.fit(X, y) for model in found], rounds)
+    times = turns([lambda model=model: model.fit(X, y) for model in found], rounds)
     wrong = [1 - model.score(X, y) for model in found]
     rival = type(theirs).__name__
     row = {"problem": name, "ours": times[0], "rival": f"scikit-learn {rival}", "theirs": times[1]}
@@ -66,7 +62,7 @@ def squared_error(X, r, W):
     return float(((y - r) ** 2).sum()) / 2, np.append(e.sum(), e @ X)
 
 
-def sigmoid_regression(data, name, *, goal, gap=1e-6, rounds=3):
+def sigmoid_regression(data, name, *, goal, gap=1e-6, rounds=9):
     """Down to a relative gap of 1e-6 in the squared error: the loosest tolerances that reach it."""
     X, y = data()
     best = SigmoidRegression(C=np.inf, tol=1e-9).fit(X, y)
@@ -89,6 +85,6 @@ def sigmoid_regression(data, name, *, goal, gap=1e-6, rounds=3):
             if reached <= gap:
                 break
         chosen.append((call, tol, reached))
-    times = best_of([lambda call=call, tol=tol: call(tol) for call, tol, _ in chosen], rounds)
+    times = turns([lambda call=call, tol=tol: call(tol) for call, tol, _ in chosen], rounds)
     row = {"problem": name, "ours": times[0], "rival": "scipy L-BFGS-B on NumPy", "theirs": times[1]}
     return {"rows": [row | {"gap": chosen[0][2], "rival_gap": chosen[1][2]}], "runs": [], "missing": {}}

@@ -8,7 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 from problems import data_folder
-from race import timed
+from race import timed, turns
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import ndcg_score as theirs_ndcg
@@ -18,12 +18,6 @@ from fastdisc import PairwiseRanker, _kernels, metrics
 from fastdisc._kernels import Link, PairLoss, PairRule
 from fastdisc._rank_sweep import RankSweep
 from fastdisc._sweep import Sweep
-
-
-def turns(calls, rounds):
-    """The best time of each call, in turn, with a pause before each: threads of the last one may still spin."""
-    times = [[timed(call)[0] for call in calls] for _ in range(rounds)]
-    return np.min(times, axis=0).tolist()
 
 
 @cache
