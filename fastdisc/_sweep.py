@@ -335,6 +335,11 @@ class Penalized:
         return mask
 
     @property
+    def free(self):
+        """Whether none does."""
+        return self.intercept and self.reference is None
+
+    @property
     def singular(self):
         """Whether the same vector may be added to the weights of all classes: then the penalty alone settles them."""
         return self.reference is None
@@ -345,13 +350,12 @@ class Penalized:
         slope = self.l2 * W[:, 1:]
         loss = loss + float(np.vdot(slope, W[:, 1:])) / 2
         g[:, 1:] += slope
-        free = self.intercept and self.reference is None
-        if not free:
+        if not self.free:
             mask = self.held(W.shape).ravel()
             g.reshape(-1)[mask] = 0
         if H is not None:
             np.einsum("kjkj->kj", H.reshape(K, D, K, D))[:, 1:] += self.l2  # the diagonal
-            if not free:
+            if not self.free:
                 H[mask], H[:, mask] = 0, 0
                 H[mask, mask] = 1
         return Sums(loss, errors, g, H)
@@ -359,7 +363,7 @@ class Penalized:
     def product(self, W, V):
         HV = self.sweep.product(W, V)
         HV[:, 1:] += self.l2 * V[:, 1:]
-        if not self.intercept or self.reference is not None:
+        if not self.free:
             HV[self.held(V.shape)] = 0
         return HV
 

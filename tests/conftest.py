@@ -76,6 +76,15 @@ def make_queries(rng, n, count, grades, *, equal=False, positions=False, sizes=N
     return Queries(cuts, above, below, s, y if positions else none, rng.random(n) if positions else none), y
 
 
+def make_ball(n=400, d=3, K=3, seed=0):
+    """Classes at random in a ball around 0, and the first alone outside: no plane tells much."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = rng.integers(0, K, n)
+    y[(X**2).sum(axis=1) > d] = 0
+    return X, y
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(20240607)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import make_ball
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
@@ -46,14 +47,6 @@ MODELS = {
 }
 
 
-def problem(n=400, d=3, K=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    y = rng.integers(0, K, n)
-    y[(X**2).sum(axis=1) > d] = 0
-    return X, y
-
-
 # Numba compiles each kernel anew for mapped rows, which all of them get by `fetch` or `pick`: sweep, online and moments will do.
 SLOW = {("newton-cg", "numba"), ("Fisher", "numba")}
 CASES = [(name, backend) for name in MODELS for backend in BACKENDS if (name, backend) not in SLOW]
@@ -61,7 +54,7 @@ CASES = [(name, backend) for name in MODELS for backend in BACKENDS if (name, ba
 
 @pytest.mark.parametrize(("name", "backend"), CASES)
 def test_fused_is_what_the_matrix_gives(name, backend):
-    X, y = problem()
+    X, y = make_ball()
     with config_context(backend=backend), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a few epochs will do to compare
         F = clone(BASIS).fit_transform(X)
@@ -77,7 +70,7 @@ def test_fused_is_what_the_matrix_gives(name, backend):
 
 @pytest.mark.parametrize("backend", ["cython", "numba"])
 def test_same_bits_on_any_number_of_threads(backend):
-    X, y = problem(3000)
+    X, y = make_ball(3000)
     sweep = Sweep(clone(BASIS).fit(X).mapped(X), y.astype(np.int32), np.ones(1), Link.SOFTMAX)
     W, kernels = np.random.default_rng(0).standard_normal((3, 15)) / 10, load(backend)
     g = grid(sweep.X.shape, 8, 3, 2)
@@ -99,7 +92,7 @@ RANKERS = {
 @pytest.mark.parametrize("name", RANKERS)
 @pytest.mark.parametrize("backend", ["cython", "numba"])
 def test_rankers_take_features(name, backend):
-    X, y = problem(300)
+    X, y = make_ball(300)
     query = np.random.default_rng(1).integers(0, 20, 300)
     with config_context(backend=backend), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -111,7 +104,7 @@ def test_rankers_take_features(name, backend):
 
 
 def test_samples_and_columns_are_of_rows_as_they_are():
-    X, y = problem(5000, 4)
+    X, y = make_ball(5000, 4)
     sweep = Sweep(Quadratic().fit(X).mapped(X), y.astype(np.int32), np.ones(1), Link.SOFTMAX)
     part = sweep.sample(500, 0)
     assert part.X.raw.shape == (part.rows, 4) and part.X.shape == (part.rows, 14)
@@ -119,7 +112,7 @@ def test_samples_and_columns_are_of_rows_as_they_are():
 
 
 def test_the_reference_makes_some_features_at_a_time(monkeypatch):
-    X, y = problem(700)
+    X, y = make_ball(700)
     reference, mapped, W = load("numpy"), Quadratic().fit(X).mapped(X), np.random.default_rng(0).standard_normal((3, 10))
     r, o, g = y.astype(np.int32), np.linspace(-1, 1, 2100).reshape(700, 3), grid((700, 9), 8)
     arguments = Link.SOFTMAX, r, np.linspace(0, 1, 700), o, W, 2, g, 1
@@ -140,7 +133,7 @@ def test_the_reference_makes_some_features_at_a_time(monkeypatch):
 
 def test_columns_far_from_zero():
     """Products of such columns are all but collinear; Hessians of samples are of standardised features."""
-    X, y = problem(4000, 2, 2)
+    X, y = make_ball(4000, 2, 2)
     X = X + 1000
     F = Quadratic().fit_transform(X)
     fused = LogisticRegression(basis=Quadratic(), standardize=True, tol=1e-8).fit(X, y)
@@ -152,7 +145,7 @@ def test_columns_far_from_zero():
 
 
 def test_quadratic_is_symmetric_and_gives_the_scores():
-    X, y = problem(500, 4)
+    X, y = make_ball(500, 4)
     model = LogisticRegression(basis=Quadratic()).fit(X, y)
     assert model.quadratic_.shape == (3, 4, 4)
     np.testing.assert_array_equal(model.quadratic_, model.quadratic_.swapaxes(1, 2))
@@ -164,7 +157,7 @@ def test_quadratic_is_symmetric_and_gives_the_scores():
 
 def test_the_published_update_learns_W():
     """Exercise 5: W_jkl += eta sum_t (r_j - y_j) x_k x_l, one step from given weights."""
-    X, y = problem(60, 2)
+    X, y = make_ball(60, 2)
     model = LogisticRegression(basis=Quadratic(), solver="gd", eta=0.01, C=np.inf, max_iter=1, random_state=0)
     with pytest.warns(ConvergenceWarning):
         after = model.fit(X, y).quadratic_
@@ -251,7 +244,7 @@ def test_rank_keeps_the_leading_eigenvectors(K):
 
 
 def test_pipelines_searches_pickles_and_names():
-    X, y = problem()
+    X, y = make_ball()
     X = pd.DataFrame(X, columns=list("abc"))
     search = GridSearchCV(
         make_pipeline(StandardScaler(), LogisticRegression(basis=Polynomial())),
@@ -270,7 +263,7 @@ def test_pipelines_searches_pickles_and_names():
 
 
 def test_streams_keep_the_basis_of_their_first_rows():
-    X, y = problem()
+    X, y = make_ball()
     for model in (Perceptron(basis=BASIS), fastdisc.LeastSquaresClassifier(basis=BASIS), LogisticRegression(basis=BASIS)):
         model.partial_fit(X[:200], y[:200], classes=[0, 1, 2])
         first = model.basis_
@@ -281,7 +274,7 @@ def test_streams_keep_the_basis_of_their_first_rows():
 @pytest.mark.filterwarnings("ignore:every one of max_iter")
 @pytest.mark.parametrize("name", ["logistic", "CV", "perceptron", "LDA", "least squares"])
 def test_a_fitted_model_keeps_the_basis_that_it_was_fitted_with(name):
-    X, y = problem()
+    X, y = make_ball()
     plain = clone(MODELS[name]).fit(X, y)
     expected = plain.decision_function(X)
     np.testing.assert_array_equal(plain.set_params(basis=Polynomial(1)).decision_function(X), expected)
@@ -298,7 +291,7 @@ def test_a_fitted_model_keeps_the_basis_that_it_was_fitted_with(name):
 
 
 def test_models_of_different_bases_do_not_merge():
-    X, y = problem()
+    X, y = make_ball()
     make = lambda rows: fastdisc.LinearDiscriminantAnalysis(basis=RadialGaussian(4)).fit(X[rows], y[rows])  # noqa: E731
     with pytest.raises(ValueError, match="bases that are not the same"):
         make(slice(0, 200)).merge(make(slice(200, 400)))
@@ -308,7 +301,7 @@ def test_models_of_different_bases_do_not_merge():
 
 
 def test_cross_validation_from_moments_takes_a_basis():
-    X, y = problem()
+    X, y = make_ball()
     F = Quadratic().fit_transform(X)
     np.testing.assert_array_equal(
         fastdisc.cross_val_from_moments(fastdisc.LinearDiscriminantAnalysis(basis=Quadratic()), X, y),
@@ -317,7 +310,7 @@ def test_cross_validation_from_moments_takes_a_basis():
 
 
 def fit(model, X=None, y=None):
-    rows, labels = problem()
+    rows, labels = make_ball()
     return model.fit(rows if X is None else X, labels if y is None else y)
 
 
@@ -355,7 +348,7 @@ def test_sparse_rows_are_refused():
     from scipy.sparse import csr_array
 
     with pytest.raises(ValueError, match="X is sparse"):
-        fit(LogisticRegression(basis=Quadratic()), csr_array(problem()[0]))
+        fit(LogisticRegression(basis=Quadratic()), csr_array(make_ball()[0]))
 
 
 @parametrize_with_checks([LogisticRegression(basis=Quadratic()), fastdisc.LeastSquaresClassifier(1.0, basis=Polynomial())])

@@ -5,19 +5,12 @@ import warnings
 import numba
 import numpy as np
 import pytest
+from conftest import make_ball
 
 import fastdisc
 from fastdisc import LogisticRegression, config_context
 from fastdisc._kernels import BACKENDS
 from fastdisc.basis import Custom, Polynomial, concat
-
-
-def problem(n=400, d=3, K=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    y = rng.integers(0, K, n)
-    y[(X**2).sum(axis=1) > d] = 0
-    return X, y
 
 
 def waves(x):
@@ -39,7 +32,7 @@ def moody(x):
 
 
 def test_custom_in_a_model_is_compiled():
-    X, y = problem()
+    X, y = make_ball()
     model = LogisticRegression(basis=Custom(waves), tol=1e-12).fit(X, y)
     F = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 1]), X[:, 0] * X[:, 2]])
     np.testing.assert_allclose(model.coef_, LogisticRegression(tol=1e-12).fit(F, y).coef_, rtol=1e-9)
@@ -50,7 +43,7 @@ def test_custom_in_a_model_is_compiled():
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("basis", [Custom(listed), Custom(listed_rows, vectorized=True)], ids=["row", "rows"])
 def test_what_numba_cannot_compile_is_run_by_python(basis, backend):
-    X, y = problem()
+    X, y = make_ball()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fastdisc.basis._custom.block_of.cache_clear()
@@ -62,7 +55,7 @@ def test_what_numba_cannot_compile_is_run_by_python(basis, backend):
 @pytest.mark.filterwarnings("ignore:Custom. Numba cannot compile")
 @pytest.mark.parametrize("backend", ["cython", "numba"])
 def test_an_error_of_the_function_comes_out(backend):
-    X, y = problem()
+    X, y = make_ball()
     X[77, 0] = 3.0
     for function in (moody, lambda x: moody(x) if type(x) is not None else 0):  # compiled, and not
         with pytest.raises(KeyError, match="no such wave"):
@@ -80,7 +73,7 @@ def test_without_numba_python_runs_the_function(monkeypatch):
         return find(name, *more)
 
     fastdisc.basis._custom.block_of.cache_clear()
-    X, _ = problem()
+    X, _ = make_ball()
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.warns(UserWarning, match="No module named 'numba'"):
         model = Custom(waves).fit(X)
@@ -116,7 +109,7 @@ def forgetful(x, out):
     ],
 )
 def test_a_function_stays_within_its_arrays(function, width, error, message):
-    X, y = problem()
+    X, y = make_ball()
     X[:, 0] = np.minimum(X[:, 0], 1.5 - 1e-9)
     X[77, 0] = 2.0
     with pytest.raises(error, match=message):
@@ -133,7 +126,7 @@ def spoils(x):
 
 @pytest.mark.parametrize("backend", ["numpy", "cython"])
 def test_a_function_that_changes_its_row_changes_nothing_else(backend):
-    X, y = problem()
+    X, y = make_ball()
     before = X.copy()
     with config_context(backend=backend):
         F = concat(Custom(spoils), Polynomial(1)).fit(X).transform(X)
@@ -151,7 +144,7 @@ def uneven(x):
 @pytest.mark.filterwarnings("ignore:Custom. Numba cannot compile")
 @pytest.mark.parametrize("function", [uneven, lambda x: [*map(str, uneven(x))]], ids=["compiled", "called"])
 def test_another_number_of_features_is_told(function):
-    X, y = problem()
+    X, y = make_ball()
     X[:, 0] = np.minimum(X[:, 0], 1.0)
     X[77] = 2.0, 0.5, 0.25
     with pytest.raises(ValueError, match=r"3 features for the row \[2.0, 0.5, 0.25\], and 2 for the first row"):
@@ -160,7 +153,7 @@ def test_another_number_of_features_is_told(function):
 
 @pytest.mark.filterwarnings("ignore:Custom. Numba cannot compile")
 def test_what_a_called_function_raises_once_comes_out():
-    X, y = problem()
+    X, y = make_ball()
     calls = []
 
     def interrupted(x):
@@ -176,7 +169,7 @@ def test_what_a_called_function_raises_once_comes_out():
 
 @pytest.mark.filterwarnings("ignore:Custom. Numba cannot compile")
 def test_one_number_is_not_spread_over_many_features():
-    X, _ = problem()
+    X, _ = make_ball()
     model = Custom(lambda X: X[:, :2] if len(X) == 1 else list(X[:, :1]), vectorized=True)
     with pytest.raises(ValueError, match=r"returned 1 features for \d+ rows, and 2 for the first row"):
         model.fit(X).transform(X)
