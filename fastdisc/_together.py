@@ -116,7 +116,7 @@ class Together:
             _, mine, theirs = np.intersect1d(asked, problems, assume_unique=True, return_indices=True)
             if not len(mine):
                 continue
-            sums = _sums(sweep, np.ascontiguousarray(sides[:, theirs]), np.ascontiguousarray(V[mine]), order)
+            sums = sweeps(sweep, np.ascontiguousarray(sides[:, theirs]), np.ascontiguousarray(V[mine]), order)
             losses[mine] += sums.losses
             errors[mine] += sums.errors
             G[mine] += sums.G
@@ -141,7 +141,7 @@ class Together:
         return sums
 
 
-def _sums(sweep, sides, V, order):
+def sweeps(sweep, sides, V, order):
     """The kernel's sums, over rows as they are."""
     X, cells = sweep.X, _grid(sweep.X, len(V), order, single=False, pairs=len(V))
     with _config.threads(sweep.n_threads, work(X, len(V), 1) * (1 + (order == 2) * X.shape[1] // 4)) as n:

@@ -354,7 +354,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
         models = {"newton": newton.Model(), "proximal": proximal.Model()}
         for C in np.sort(Cs):
             result, _ = self._solve(problem, W, C, models)
-            W = result.W
+            W = result.start
             yield C, result
 
     def _store(self, problem, classes, result, name):

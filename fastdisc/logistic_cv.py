@@ -12,7 +12,8 @@ from ._fold_paths import paths
 from ._kernels import Link
 from ._rows import some_rows
 from ._splits import splits
-from ._sweep import outputs
+from ._sweep import Sweep, outputs
+from ._together import sweeps
 from .logistic import LogisticRegression
 
 # Parameters that are handed on.
@@ -29,7 +30,7 @@ SHARED = (
     "backend",
     "n_threads",
 )
-SLICE = 1 << 18  # numbers that are held at a time when rows held out are scored
+SLICE = 1 << 20  # numbers that are held at a time when rows held out are scored
 
 
 class LogisticRegressionCV(Posteriors, LinearClassifier):
@@ -144,7 +145,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         _validate.blind(self.basis)
         model = self._model(1.0, 0.0)
         classes, sweep = model._validated(X, y, sample_weight, None)
-        weight = np.broadcast_to(_validate.sample_weight(sample_weight, sweep.rows), sweep.rows)  # without those of classes
+        weight = _validate.sample_weight(sample_weight, sweep.rows)  # without those of classes
         folds = splits(self.cv, y, sweep.r, len(classes))
         trains = self._training_rows(folds, classes, sweep)
         if self.scoring is None:
@@ -219,18 +220,28 @@ class Accuracy:
     """The share of the weight held out of one fold that is classified rightly."""
 
     def __init__(self, sweep, test, weight):
-        self.sweep, self.rows = sweep, test[weight[test] > 0]
-        self.weight = weight[self.rows]
+        equal = len(weight) == 1
+        self.sweep, self.rows = sweep, test if equal else test[weight[test] > 0]
+        self.weight = weight if equal else weight[self.rows]
         if not len(self.rows):
             raise ValueError("cv: a fold holds out no row with a weight: its score would be undefined")
 
     def scores(self, V):
         """The accuracy of each of the weights (n, K, d+1): all in one pass, a slice of the rows at a time."""
-        n, K, D = V.shape
-        right, step = np.zeros(n), max(1024, int(SLICE / (self.sweep.width + n * K)))  # each slice lays out all weights anew
+        n, K, _ = V.shape
+        wrong, step = np.zeros(n), max(1024, int(SLICE / (self.sweep.width + n * K)))  # each slice lays out all weights anew
         for begin in range(0, len(self.rows), step):
             rows = self.rows[begin : begin + step]
-            Z = outputs(some_rows(self.sweep.X, rows), Link.IDENTITY, V.reshape(n * K, D), **self.sweep.options)
-            chosen = Z > 0 if K == 1 else Z.reshape(len(rows), n, K).argmax(axis=2)
-            right += self.weight[begin : begin + step] @ (chosen == self.sweep.r[rows, None])
-        return right / self.weight.sum()
+            s = self.weight if len(self.weight) == 1 else self.weight[begin : begin + step]
+            part = Sweep(some_rows(self.sweep.X, rows), self.sweep.r[rows], s, Link.LOGISTIC, **self.sweep.options)
+            wrong += self._errors(part, V)
+        return 1 - wrong / np.broadcast_to(self.weight, len(self.rows)).sum()
+
+    def _errors(self, part, V):
+        """The misclassified weight."""
+        n, K, D = V.shape
+        if K == 1:  # as n problems on the same rows, which are counted without their scores in memory
+            return sweeps(part, np.array([[-1] * n, [1] * n], np.int8), V.reshape(n, D), 0).errors
+        Z = outputs(part.X, Link.IDENTITY, V.reshape(n * K, D), **part.options)
+        wrong = Z.reshape(part.rows, n, K).argmax(axis=2) != part.r[:, None]
+        return part.unit * (part.s @ wrong if len(part.s) > 1 else np.count_nonzero(wrong, axis=0))

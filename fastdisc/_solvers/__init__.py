@@ -9,7 +9,10 @@ import numpy as np
 
 
 class Result(NamedTuple):
-    """Where a solver stopped, and the certificate: the norm of the gradient over all rows, relative to that at W = 0."""
+    """Where a solver stopped, and the certificate: the norm of the gradient over all rows, relative to that at W = 0.
+
+    The certificate is that of `seen`, where the rows were last summed; W may be a step further on.
+    """
 
     W: np.ndarray
     converged: bool
@@ -17,6 +20,12 @@ class Result(NamedTuple):
     gradient_norm: float
     history: dict[str, list[float]]
     stopped: bool = False  # because somebody asked for it: a callback, or early stopping
+    seen: np.ndarray | None = None  # None where it is W
+
+    @property
+    def start(self):
+        """Where the next solution on a path begins: the sums there are known, and only the penalty changes."""
+        return self.W if self.seen is None else self.seen
 
 
 def choose(shape, sparse, l1):
@@ -48,9 +57,9 @@ def start_norm(objective, W):
     return norm(objective(np.zeros_like(W)).g)
 
 
-def result(W, size, start, tol, n_iter, trace):
+def result(W, size, start, tol, n_iter, trace, seen=None):
     """A Result whose certificate is the gradient's size over its start."""
-    return Result(W, bool(size <= tol * start), n_iter, size / start if start else 0.0, trace.history, trace.stopped)
+    return Result(W, bool(size <= tol * start), n_iter, size / start if start else 0.0, trace.history, trace.stopped, seen)
 
 
 class Trace:

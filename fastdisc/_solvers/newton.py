@@ -13,14 +13,15 @@ from functools import cache
 import numpy as np
 
 from . import metric, norm
-from .lbfgs import finish, search
+from .lbfgs import finish, search, two_loops
 
 LARGEST = 20_000  # unknowns: 3 GB of Hessian
-ENOUGH = 40  # rows for each weight in the smallest sample
-STEP = 6  # from a sample to the next
+ENOUGH = 15  # rows for each weight in the smallest sample
+STEP = 15  # from a sample to the next, at most
+GRADIENTS = 3  # that the largest sample takes beside one Hessian
 DRAWN = 4  # gradients that it costs to draw a row: it comes from anywhere in memory, on one thread
 CALL = 250_000  # cells that a sweep could have read in the time that it takes to call it, and to make the next step: 0.1 ms
-SMALL = 0.002  # share of the loss: a step that promises no more moves scores by less than 0.1, and is taken without a look
+SMALL = 0.002  # share of the loss: a step that promises no more moves scores by less than 0.1
 DEAR = 20  # gradients that a Hessian costs, from where on few rows begin without one
 CELLS = 4_000_000  # of the largest sample, unless that is all rows: 32 MB
 
@@ -47,19 +48,29 @@ def hessian_cost(unknowns):
     return 1 + unknowns / 12
 
 
+def price(rows, unknowns, columns):
+    """What a sweep over so many rows costs with a Hessian, in sweeps without."""
+    return (CALL + hessian_cost(unknowns) * rows * columns) / (CALL + rows * columns)
+
+
+def enough(rows, unknowns, whole):
+    """The share of the loss such that a step which promises no more may be the last on a sample: the next one changes more."""
+    return 0.05 * unknowns / rows if whole else min(SMALL, 2 * unknowns / rows)
+
+
 @cache
 def schedule(rows, unknowns, columns):
     """Sizes of the samples: from a few rows a weight to where a larger one would cost more than the sweeps it saves."""
     if rows * columns <= CALL:
         return [rows]
     sizes = np.geomspace(ENOUGH * unknowns, rows, 25) if ENOUGH * unknowns < rows else np.array([rows])
-    cost = hessian_cost(unknowns) + DRAWN * (sizes < rows)
-    sweeps = np.log(1e-10) / np.log(np.minimum(4 * unknowns / sizes, 0.5))
-    last = sizes[np.argmin(2 * cost * sizes + (rows + CALL / columns) * sweeps)]
+    cost = hessian_cost(unknowns) + GRADIENTS + DRAWN * (sizes < rows)
+    sweeps = np.log(1e-9) / np.log(np.minimum(2 * unknowns / sizes, 0.5))
+    last = sizes[np.argmin(cost * sizes + (rows + CALL / columns) * sweeps)]
     first = max(ENOUGH * unknowns, 500)
     last = rows if last > rows / 2 else int(min(last, max(first, CELLS / columns)))
-    count = int(np.log(last / first) / np.log(STEP)) if last > first else 0
-    return [int(last / STEP**i) for i in range(count, -1, -1)]
+    steps = np.ceil(np.log(last / first) / np.log(STEP)) if last > 2 * first else 0
+    return np.geomspace(last if steps == 0 else first, last, int(steps) + 1).round().astype(int).tolist()
 
 
 def solve(objective, W, *, tol, max_iter, trace, model=None):
@@ -68,7 +79,7 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
     A start other than 0 is taken to be near: it goes to step 3, with the largest sample's Hessian, or with that of `model`, which
     an earlier solution on the same data left.
 
-    1. on each sample, Newton until its optimum is nearer than that of the next sample is likely to be
+    1. on each sample, down until its optimum is nearer than that of the next sample is likely to be
     2. if the full gradient is far from what the sample led to expect, some rows lie far out: draw those first, and start again
     3. on all rows, full gradients with the last sample's Hessian; a larger sample's, in the end that of all rows, where the
        gradient falls too slowly
@@ -125,36 +136,50 @@ def warm(objective, W, sizes, trace, draw, model):
 
 
 def climb(objective, W, sizes, trace, draw, model):
-    """Newton from 0 on one sample after the other: W, the last metric, sums over all rows, and their surprise.
+    """Descend from 0 on one sample after the other: W, the last metric, sums over all rows, and their surprise.
 
     The surprise is the squared size of the full gradient, in the last metric, over what is to be expected of that sample.
     """
+    H = None
     for level, m in enumerate(sizes):
         part = objective.sample(m, seed=level, **draw)
-        sums, steps = part(W, 2), 0
-        if level == 0:
-            model.start = norm(sums.g)
-        while True:
-            base = metric.full(sums.H, W.shape, objective.singular)
-            p = -base(sums.g)
-            slope = float(np.vdot(sums.g, p))
-            if -slope <= 0.05 * W.size / m * abs(sums.loss) or steps == 50:
-                break
-            if sums.errors == 0 and part.rows < objective.rows:
-                break  # a sample that can be separated has nothing more to say: its weights would only grow
-            if -slope <= SMALL * abs(sums.loss) and part.rows < objective.rows:
-                W, steps = W + p, steps + 1  # what is left is less than the next sample will change
-                break
-            trial = part(W + p, 2)
-            if not trial.loss <= sums.loss + 1e-4 * slope:
-                found = search(part, W, p / 4, sums, slope / 4)
-                if found is None:
-                    break
-                p = p / 4 * found[0]
-                trial = part(W + p, 2)
-            W, sums, steps = W + p, trial, steps + 1
-        trace.say("newton", f"{part.rows:>9,} rows: {steps} steps, loss {sums.loss:.6g}")
-    expected = W.size / m * abs(sums.loss) + np.finfo(float).tiny
-    model.keep(objective, sums.H)
-    sums = objective(W)
+        whole = part.rows == objective.rows
+        W, H, loss, steps = settle(part, W, H, whole, model)
+        trace.say("newton", f"{part.rows:>9,} rows: {steps} steps, loss {loss:.6g}")
+    expected = W.size / m * abs(loss) + np.finfo(float).tiny
+    model.keep(objective, H)
+    sums, base = objective(W), metric.full(H, W.shape, objective.singular)
     return W, base, sums, float(np.vdot(sums.g, base(sums.g))) / expected
+
+
+def settle(part, W, H, whole, model):
+    """The optimum of a sample, as nearly as it is worth: W, the Hessian there, the last loss and the number of steps.
+
+    Steps are taken with the Hessian of the sample before, if there is one. Each Hessian serves until the gradients since have
+    cost as much as the next one, with what the steps tell beyond it.
+    """
+    cost, share = price(part.rows, W.size, W.shape[1]), enough(part.rows, W.size, whole)
+    sums, steps = part(W, 2 if H is None else 1), 0
+    model.start = norm(sums.g) if model.start is None else model.start
+    H = sums.H if H is None else H
+    base, pairs = metric.full(H, W.shape, part.singular), []
+    while True:
+        p = -two_loops(sums.g, pairs, base)
+        slope = float(np.vdot(sums.g, p))
+        if steps == 50 or (sums.errors == 0 and not whole):
+            break  # a sample that can be separated has nothing more to say: its weights would only grow
+        if -slope <= share * abs(sums.loss):
+            W = W if whole else W + p  # unseen: what is left then is less than the next sample will change
+            break
+        trial = part(W + p, 2 if len(pairs) + 2 > cost else 1)
+        if not trial.loss <= sums.loss + 1e-4 * slope:
+            found = search(part, W, p / 4, sums, slope / 4)
+            if found is None:
+                break
+            p = p / 4 * found[0]
+            trial = part(W + p, 2)
+        pairs.append((p, trial.g - sums.g))
+        W, sums, steps = W + p, trial, steps + 1
+        if sums.H is not None:
+            H, base, pairs = sums.H, metric.full(sums.H, W.shape, part.singular), []
+    return W, H if whole or sums.H is not None else part(W, 2).H, sums.loss, steps

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._sweep import Sums
 from . import Result, metric, norm
-from .lbfgs import NOISE, judge, two_loops
-from .newton import SMALL, hessian_cost, schedule
+from .lbfgs import NOISE, judge, sure, two_loops
+from .newton import enough, hessian_cost, price, schedule
 
 PAIRS = 10  # steps that a problem remembers
 
@@ -89,6 +89,13 @@ class Descent:
         """Whether there is something left to do."""
         return self.sums is None or not (self.lost or self.sizes[-1] <= goal or self.steps >= max_iter)
 
+    def result(self, goal, start):
+        """Where it has come to: a step further on than it has seen, where the last ones were that good."""
+        size = self.sizes[-1]
+        converged = bool(size <= goal)
+        W = self.trial if converged and sure(self.sizes) and self.t == 1 and not self.lost else self.w
+        return Result(W, converged, self.steps, size / start if start else 0.0, self.history, seen=self.w)
+
     def slow(self, goal, max_iter, cost):
         """Whether a new metric is worth so many sweeps: it has stopped, or will take longer at the present rate."""
         if self.steps == self.since or self.sizes[-1] <= goal or self.steps >= max_iter:
@@ -112,7 +119,7 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
 
     A start other than 0 is taken to be near: it goes to step 2, with the Hessians of `model`, or of the largest sample.
 
-    1. on each sample, Newton until the sample's optima are nearer than those of the next sample are likely to be
+    1. on each sample, down until its optima are nearer than those of the next sample are likely to be
     2. on all rows, gradients, with the last sample's Hessians, corrected by the last steps
     3. where the gradients fall too slowly, Hessians of a larger sample, in the end of all rows
     """
@@ -140,10 +147,7 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
             for k in slow:
                 ways[k].lost = ways[k].stuck = False
                 ways[k].turn(model.metric(objective, k))
-    return [
-        Result(way.w, bool(way.sizes[-1] <= goal), way.steps, way.sizes[-1] / start if start else 0.0, way.history)
-        for way, goal, start in zip(ways, goals, model.starts, strict=True)
-    ]
+    return [way.result(goal, start) for way, goal, start in zip(ways, goals, model.starts, strict=True)]
 
 
 def warm(objective, W, sizes, trace, model):
@@ -156,28 +160,32 @@ def warm(objective, W, sizes, trace, model):
 
 
 def climb(objective, W, sizes, trace, model):
-    """Newton from 0 on one sample after the other: the weights; `model` gets the last Hessians."""
+    """Descend from 0 on one sample after the other, as `newton.settle` does: the weights; `model` gets the last Hessians."""
     everyone, D = np.arange(len(W)), W.shape[1]
     for level, m in enumerate(sizes):
-        part, ways = objective.sample(m, seed=level), [Descent(w[None]) for w in W]
-        whole, asked = m >= objective.rows, everyone
+        part, whole, cost = objective.sample(m, seed=level), m >= objective.rows, price(m, D, D)
+        share = enough(m, D, whole)
+        ways = [Descent(w[None], model.metric(objective, k) if level else None) for k, w in enumerate(W)]
+        asked, since = everyone, 0 if level else np.inf  # since: gradients after the last Hessian
         while len(asked):
-            tell(part, ways, asked, 2)
+            order = 2 if since + 2 > cost else 1
+            tell(part, ways, asked, order)
+            since = 0 if order == 2 else since + 1
             if model.starts is None:
                 model.starts = np.array([way.sizes[0] for way in ways])
-            asked = [k for k in asked if not _settled(ways[k], 0.05 * D / m, whole)]
-        W = np.vstack([way.w if whole or way.lost or not _small(way) else way.trial for way in ways])
+            asked = [k for k in asked if not _settled(ways[k], share, whole)]
+        W = np.vstack([way.w if whole or way.lost or way.t < 1 or not _near(way, share) else way.trial for way in ways])
+        known = all(way.sums.H is not None for way in ways)
+        model.keep(objective, np.stack([way.sums.H for way in ways]) if known else part(W, everyone, 2).H)
         trace.say("together", f"{m:>9,} rows a problem: {max(way.steps for way in ways)} steps")
-    model.keep(objective, np.stack([way.sums.H for way in ways]))
     return W
 
 
-def _small(way):
-    """Whether the next step promises so little that it is taken without a look."""
-    return way.t == 1 and -way.slope <= SMALL * abs(way.sums.loss)
+def _near(way, share):
+    """Whether the next step promises no more than this share of the loss."""
+    return -way.slope <= share * abs(way.sums.loss)
 
 
 def _settled(way, share, whole):
     """Whether a sample's optimum is near enough, or the sample can be separated, and has nothing more to say."""
-    enough = -way.slope <= share * abs(way.sums.loss) or (not whole and (way.sums.errors == 0 or _small(way)))
-    return way.lost or way.steps == 50 or enough
+    return way.lost or way.steps == 50 or _near(way, share) or (not whole and way.sums.errors == 0)
