@@ -148,15 +148,9 @@ cdef void softmax_rows(real* Z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t m, real
     """z_k -> exp(z_k - max), its sum over k, and the first k of the maximum   (10.29)"""
     cdef Py_ssize_t i, k
     cdef real z
-    cdef bint more
+    largest(Z, ldz, K, m, top, best)
     for i in range(m):
-        top[i], total[i], best[i] = Z[i], 0, 0
-    for k in range(1, K):
-        for i in range(m):
-            z = Z[k * ldz + i]
-            more = z > top[i]
-            best[i] = k if more else best[i]
-            top[i] = z if more else top[i]
+        total[i] = 0
     for k in range(K):
         for i in range(m):
             z = exp_(Z[k * ldz + i] - top[i])

@@ -7,10 +7,12 @@ cdef extern from "tiles.h" namespace "tiles" nogil:
     void scale_rows(const double* P, Py_ssize_t ldp, const double* c, Py_ssize_t m, Py_ssize_t D, double* Q, double* h)
     double spoiled[T](const T* a, Py_ssize_t n)
     double sum[T](const T* a, Py_ssize_t n)
+    void largest[T](const T* z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t m, T* top, T* best)
     T dot[T](const T* x, const T* w, Py_ssize_t d)
     void axpy[T](const T* x, T a, Py_ssize_t d, T* w)
     void dot4[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, Py_ssize_t d, T* z)
-    void dot4x2[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, const T* u, Py_ssize_t d, T* zw, T* zu)
+    void dot4xk[T](const T* x0, const T* x1, const T* x2, const T* x3, const T* w, Py_ssize_t ldw, Py_ssize_t K, Py_ssize_t d, T* z,
+                   Py_ssize_t ldz)
     void ask[T](const T* p, Py_ssize_t n)
     void ask_later(const char* p, Py_ssize_t n)
     void add[T](T a, const T* x, Py_ssize_t n, T* y)
@@ -194,7 +196,7 @@ cdef const real* fetch(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, real* buff
 
 cdef void score_dense(const Plan* plan, Py_ssize_t lo, const real* x, Py_ssize_t ld, Py_ssize_t m, const real* W, real* Z) noexcept nogil:
     cdef const char* next = plan.rows.data + (lo + m) * plan.rows.row
-    cdef Py_ssize_t d = plan.width, ldw = plan.ldw, ldz = plan.block, K = plan.K, i, k, a, b, c, width
+    cdef Py_ssize_t d = plan.width, ldw = plan.ldw, ldz = plan.block, K = plan.K, i, a, b, c, width
     if plan.reach == MIDDLING:
         for i in range(m):
             Z[i] += dot(x + i * ld, W, d)
@@ -207,10 +209,7 @@ cdef void score_dense(const Plan* plan, Py_ssize_t lo, const real* x, Py_ssize_t
                 ask2(x + (m + i // 2) * ld, ld, d)
             elif plan.reach == AHEAD and d == plan.width:
                 ask_later(next + i * plan.rows.row, 4 * plan.rows.row)
-            for k in range(0, K - 1, 2):
-                dot4x2(x + i * ld, x + a, x + b, x + c, W + k * ldw, W + k * ldw + ldw, width, Z + k * ldz + i, Z + k * ldz + ldz + i)
-            if K % 2:
-                dot4(x + i * ld, x + a, x + b, x + c, W + (K - 1) * ldw, width, Z + (K - 1) * ldz + i)
+            dot4xk(x + i * ld, x + a, x + b, x + c, W, ldw, K, width, Z + i, ldz)
         x, W, d = x + width, W + width, d - width
 
 

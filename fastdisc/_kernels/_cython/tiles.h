@@ -184,6 +184,23 @@ template <class T> static inline double sum(const T *a, isize n) {
     return result;
 }
 
+// The largest of the K scores of each of m rows, z[k ldz + i], and the first k that has it. Reads and writes whole vectors. (As a
+// plain loop GCC stores the new k behind a branch that nobody can foretell: half the time of a softmax.)
+template <class T> static inline void largest(const T *z, isize ldz, isize K, isize m, T *top, T *best) {
+    typedef typename simd<T>::vec vec;
+    for (isize i = 0; i < m; i += lanes<T>()) {
+        vec t = load(z + i), b = vec();
+        for (isize k = 1; k < K; k++) {
+            const vec a = load(z + k * ldz + i), number = fill((T)k);
+            const auto more = a > t;
+            b = more ? number : b;
+            t = more ? a : t;
+        }
+        store(top + i, t);
+        store(best + i, b);
+    }
+}
+
 // One row times one weight row.
 template <class T> static inline T dot(const T *x, const T *w, isize d) {
     typedef typename simd<T>::vec vec;
@@ -319,22 +336,33 @@ static inline void dot_classes(const double *x, const double *w, isize ldw, isiz
     }
 }
 
-// z += four rows times two weight rows: eight sums in flight keep both multiply-add units busy.
-template <class T>
-static inline void dot4x2(const T *x0, const T *x1, const T *x2, const T *x3, const T *w, const T *u, isize d, T *zw, T *zu) {
+// z[r ldz] += four rows times each of R weight rows, ldw numbers apart: eight or twelve sums in flight keep both multiply-add units
+// busy.
+template <class T, int R>
+static inline void dot4xr(const T *x0, const T *x1, const T *x2, const T *x3, const T *w, isize ldw, isize d, T *z, isize ldz) {
     typedef typename simd<T>::vec vec;
     const isize L = lanes<T>(), body = d - d % L;
-    vec s0 = vec(), s1 = vec(), s2 = vec(), s3 = vec(), t0 = vec(), t1 = vec(), t2 = vec(), t3 = vec();
+    vec s[R][4];
+    for (int r = 0; r < R; r++) s[r][0] = s[r][1] = s[r][2] = s[r][3] = vec();
     for (isize j = 0; j < d; j += L) {
-        isize o = j < body ? j : d - L;
-        vec a = load(w + j), b = load(u + j), x;
-        x = load(x0 + o); s0 += x * a; t0 += x * b;
-        x = load(x1 + o); s1 += x * a; t1 += x * b;
-        x = load(x2 + o); s2 += x * a; t2 += x * b;
-        x = load(x3 + o); s3 += x * a; t3 += x * b;
+        const isize o = j < body ? j : d - L;
+        vec a[R], x;
+        for (int r = 0; r < R; r++) a[r] = load(w + r * ldw + j);
+        x = load(x0 + o); for (int r = 0; r < R; r++) s[r][0] += x * a[r];
+        x = load(x1 + o); for (int r = 0; r < R; r++) s[r][1] += x * a[r];
+        x = load(x2 + o); for (int r = 0; r < R; r++) s[r][2] += x * a[r];
+        x = load(x3 + o); for (int r = 0; r < R; r++) s[r][3] += x * a[r];
     }
-    add4(s0, s1, s2, s3, zw);
-    add4(t0, t1, t2, t3, zu);
+    for (int r = 0; r < R; r++) add4(s[r][0], s[r][1], s[r][2], s[r][3], z + r * ldz);
+}
+
+// z[k ldz] += four rows times each of K weight rows.
+template <class T>
+static inline void dot4xk(const T *x0, const T *x1, const T *x2, const T *x3, const T *w, isize ldw, isize K, isize d, T *z, isize ldz) {
+    isize k = 0;
+    for (; K - k == 3 || K - k > 4; k += 3) dot4xr<T, 3>(x0, x1, x2, x3, w + k * ldw, ldw, d, z + k * ldz, ldz);
+    for (; K - k > 1; k += 2) dot4xr<T, 2>(x0, x1, x2, x3, w + k * ldw, ldw, d, z + k * ldz, ldz);
+    if (k < K) dot4(x0, x1, x2, x3, w + k * ldw, d, z + k * ldz);
 }
 
 // g += e0 x0 + e1 x1 + e2 x2 + e3 x3: each load and store of g serves four rows. Calls the row at `next` into the second cache.
@@ -376,23 +404,30 @@ static inline void outer_tile(const T *x, isize ld, isize m, const T *e, isize e
         for (int v = 0; v < V; v++) store(g + r * ldg + v * L, load(g + r * ldg + v * L) + s[r][v]);
 }
 
-// All K weight rows over V vectors of columns, two at a time: the columns' slice of the block stays in L1 meanwhile.
-template <class T, int V>
-static inline void outer_columns(const T *x, isize ld, isize m, const T *e, isize lde, isize K, T *g, isize ldg) {
-    isize k = 0;
-    for (; k + 2 <= K; k += 2) outer_tile<T, 2, V>(x, ld, m, e + k * lde, lde, 1, g + k * ldg, ldg);
-    if (k < K) outer_tile<T, 1, V>(x, ld, m, e + k * lde, lde, 1, g + k * ldg, ldg);
-}
-
-// G += E X for a block: E (K, lde) errors, X (m, ld) rows, G (K, ldg).
-template <class T>
-static inline void outer(const T *x, isize ld, isize m, isize d, const T *e, isize lde, isize K, T *g, isize ldg) {
+// R weight rows over all columns, V vectors at a time.
+template <class T, int R, int V>
+static inline void outer_rows(const T *x, isize ld, isize m, isize d, const T *e, isize lde, T *g, isize ldg) {
     const isize L = lanes<T>(), body = d - d % L;
     isize j = 0;
-    for (; j + 4 * L <= body; j += 4 * L) outer_columns<T, 4>(x + j, ld, m, e, lde, K, g + j, ldg);
-    for (; j + 2 * L <= body; j += 2 * L) outer_columns<T, 2>(x + j, ld, m, e, lde, K, g + j, ldg);
-    for (; j < body; j += L) outer_columns<T, 1>(x + j, ld, m, e, lde, K, g + j, ldg);
-    if (body < d) outer_columns<T, 1>(x + d - L, ld, m, e, lde, K, g + body, ldg);
+    for (; j + V * L <= body; j += V * L) outer_tile<T, R, V>(x + j, ld, m, e, lde, 1, g + j, ldg);
+    for (; j + 2 * L <= body; j += 2 * L) outer_tile<T, R, 2>(x + j, ld, m, e, lde, 1, g + j, ldg);
+    for (; j < body; j += L) outer_tile<T, R, 1>(x + j, ld, m, e, lde, 1, g + j, ldg);
+    if (body < d) outer_tile<T, R, 1>(x + d - L, ld, m, e, lde, 1, g + body, ldg);
+}
+
+// G += E X for a block: E (K, lde) errors, X (m, ld) rows, G (K, ldg). Weight rows come in groups of up to five, all about as large:
+// eight sums or more are then in registers, and a column left over has a sum for each of the group.
+template <class T>
+static inline void outer(const T *x, isize ld, isize m, isize d, const T *e, isize lde, isize K, T *g, isize ldg) {
+    for (isize groups = (K + 4) / 5; groups > 0; groups--) {
+        const isize R = (K + groups - 1) / groups;
+        if (R == 5) outer_rows<T, 5, 2>(x, ld, m, d, e, lde, g, ldg);
+        else if (R == 4) outer_rows<T, 4, 3>(x, ld, m, d, e, lde, g, ldg);
+        else if (R == 3) outer_rows<T, 3, 3>(x, ld, m, d, e, lde, g, ldg);
+        else if (R == 2) outer_rows<T, 2, 4>(x, ld, m, d, e, lde, g, ldg);
+        else outer_rows<T, 1, 4>(x, ld, m, d, e, lde, g, ldg);
+        K -= R, e += R * lde, g += R * ldg;
+    }
 }
 
 // Upper triangle of H += Q' P for D columns, a multiple of 4 and of the lanes: Q and H have rows of D numbers, P of ldp. Twelve

@@ -104,10 +104,7 @@ cdef inline void score_group(const Learner* job, Py_ssize_t t, Py_ssize_t m, con
             dot_classes(x + j, w + j, ldw, K, width, Z, GROUP)
             j += width
             continue
-        for k in range(0, K - 1, 2):
-            dot4x2(x + j, x1 + j, x2 + j, x3 + j, w + k * ldw + j, w + k * ldw + ldw + j, width, Z + k * GROUP, Z + k * GROUP + GROUP)
-        if K % 2:
-            dot4(x + j, x1 + j, x2 + j, x3 + j, w + (K - 1) * ldw + j, width, Z + (K - 1) * GROUP)
+        dot4xk(x + j, x1 + j, x2 + j, x3 + j, w + j, ldw, K, width, Z, GROUP)
         j += width
 
 
