@@ -162,7 +162,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         i, j = np.unravel_index(scores.mean(axis=0).argmax(), scores.shape[1:])
         C, ratio, W = float(Cs[j]), float(ratios[i]), V[:, i, j].mean(axis=0)
         if self.refit:
-            final = self._model(C, ratio)
+            final = self._model(C, ratio).set_params(tol=self.tol / 10)  # one problem: a loose tol the folds' mean meets as it is
             problem = final._problem(sweep, classes)
             result, name = final._solve(problem, problem.inward(W), C)
             W = problem.outward(result.W)

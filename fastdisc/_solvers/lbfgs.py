@@ -25,18 +25,18 @@ def solve(objective, W, *, tol, max_iter, trace):
     return finish(objective, W, base, tol=tol, max_iter=max_iter, trace=trace, name="lbfgs")
 
 
-def finish(objective, W, base, *, tol, max_iter, trace, start=None, sums=None, refresh=None, name):
+def finish(objective, W, base, *, tol, max_iter, trace, start=None, sums=None, refresh=None, proven=False, name):
     """Descend on all rows, as a Result."""
     if start is None:
         start = start_norm(objective, W) if W.any() else None
     note = lambda sums, W: trace.add(name, sums, W)  # noqa: E731
     W, seen, size, start, n_iter = descend(
-        objective, W, base, tol=tol, max_iter=max_iter, start=start, sums=sums, note=note, refresh=refresh
+        objective, W, base, tol=tol, max_iter=max_iter, start=start, sums=sums, note=note, refresh=refresh, proven=proven
     )
     return result(W, size, start, tol, n_iter, trace, seen)
 
 
-def descend(objective, W, base, *, tol, max_iter, start=None, sums=None, note=None, refresh=None):
+def descend(objective, W, base, *, tol, max_iter, start=None, sums=None, note=None, refresh=None, proven=False):
     """Quasi-Newton steps from W until the gradient's norm has fallen to tol * start.
 
     1. the direction, by the two-loop recursion over the last pairs of steps and changes of the gradient
@@ -45,9 +45,9 @@ def descend(objective, W, base, *, tol, max_iter, start=None, sums=None, note=No
     4. where the gradient falls too slowly, a better metric may be worth its cost: refresh(W, sweeps), given the number of
        sweeps that are left at the present rate, returns one or None
 
-    5. where the last steps were that good, one more that nobody looks at: it costs no sweep, and makes the gradient smaller still
+    5. where the last step was that good, one more that nobody looks at: it costs no sweep, and makes the gradient smaller still
 
-    `sums` are those at W, if known. Returns W, where it was before step 5, the gradient's norm there and at the start, and the
+    `sums` are those at W, if known; `proven`, whether the metric has made such a step before. Returns W, where it was before step 5, the gradient's norm there and at the start, and the
     number of steps.
     """
     sums, pairs, n_iter = objective(W) if sums is None else sums, [], 0
@@ -87,7 +87,7 @@ def descend(objective, W, base, *, tol, max_iter, start=None, sums=None, note=No
             better = refresh(W, np.log(size / (tol * start)) / -np.log(rate)) if tol else None
             if better is not None:
                 base, pairs, sizes = better, [], [size]
-    if size <= tol * start and not stop and sure(sizes):  # 5
+    if size <= tol * start and not stop and (proven or sure(sizes)):  # 5
         return W - two_loops(sums.g, pairs, base), W, size, start, n_iter
     return W, W, size, start, n_iter
 

@@ -27,13 +27,16 @@ CELLS = 4_000_000  # of the largest sample, unless that is all rows: 32 MB
 
 
 class Model:
-    """What one solution leaves to the next on the same data: a Hessian with its penalty, and the gradient's norm at 0."""
+    """What one solution leaves to the next on the same data: a Hessian with its penalty, and the gradient's norm at 0.
+
+    `proven` says that a step with this Hessian made the gradient so much smaller that the next one needed no look.
+    """
 
     def __init__(self):
-        self.H, self.l2, self.start = None, 0.0, None
+        self.H, self.l2, self.start, self.proven = None, 0.0, None, False
 
     def keep(self, objective, H):
-        self.H, self.l2 = H, objective.l2
+        self.H, self.l2, self.proven = H, objective.l2, False
 
     def metric(self, objective, shape):
         """The metric of that Hessian, with the penalty that is in force now."""
@@ -111,8 +114,10 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
         model.keep(objective, part(W, 2).H)
         return model.metric(objective, W.shape)
 
-    options = {"tol": tol, "max_iter": max_iter, "trace": trace, "start": model.start}
-    return finish(objective, W, base, sums=sums, refresh=refresh, name="newton", **options)
+    options = {"tol": tol, "max_iter": max_iter, "trace": trace, "start": model.start, "proven": model.proven}
+    found = finish(objective, W, base, sums=sums, refresh=refresh, name="newton", **options)
+    model.proven = found.W is not found.seen
+    return found
 
 
 def approach(objective, W, sizes, trace, draw, model):

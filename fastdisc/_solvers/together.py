@@ -17,13 +17,15 @@ PAIRS = 10  # steps that a problem remembers
 
 
 class Model:
-    """What solutions leave to the next ones on the same data: Hessians with their penalty, and the gradients' norms at 0."""
+    """What solutions leave to the next ones on the same data, as `newton.Model` has it: Hessians with their penalty, the gradients'
+    norms at 0, and which Hessians are proven.
+    """
 
     def __init__(self):
-        self.H, self.l2, self.starts = None, 0.0, None
+        self.H, self.l2, self.starts, self.proven = None, 0.0, None, None
 
     def keep(self, objective, H):
-        self.H, self.l2 = H, objective.l2
+        self.H, self.l2, self.proven = H, objective.l2, np.zeros(len(H), bool)
 
     def metric(self, objective, k):
         """The metric of problem k's Hessian, with the penalty that is in force now."""
@@ -89,11 +91,11 @@ class Descent:
         """Whether there is something left to do."""
         return self.sums is None or not (self.lost or self.sizes[-1] <= goal or self.steps >= max_iter)
 
-    def result(self, goal, start):
-        """Where it has come to: a step further on than it has seen, where the last ones were that good."""
+    def result(self, goal, start, proven):
+        """Where it has come to: a step further on than it has seen, where the last one was that good."""
         size = self.sizes[-1]
         converged = bool(size <= goal)
-        W = self.trial if converged and sure(self.sizes) and self.t == 1 and not self.lost else self.w
+        W = self.trial if converged and (proven or sure(self.sizes)) and self.t == 1 and not self.lost else self.w
         return Result(W, converged, self.steps, size / start if start else 0.0, self.history, seen=self.w)
 
     def slow(self, goal, max_iter, cost):
@@ -142,12 +144,15 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
             some = np.array(slow)
             part = objective if m == rows else objective.sample(m, seed=m)
             model.H = model.H.copy()
+            model.proven[some] = False
             model.H[some] = part(np.vstack([ways[k].w for k in some]), some, 2).H
             np.einsum("kjj->kj", model.H)[some, 1:] += model.l2 - objective.l2
             for k in slow:
                 ways[k].lost = ways[k].stuck = False
                 ways[k].turn(model.metric(objective, k))
-    return [way.result(goal, start) for way, goal, start in zip(ways, goals, model.starts, strict=True)]
+    found = [way.result(*known) for way, *known in zip(ways, goals, model.starts, model.proven, strict=True)]
+    model.proven = np.array([result.W is not result.seen for result in found])
+    return found
 
 
 def warm(objective, W, sizes, trace, model):

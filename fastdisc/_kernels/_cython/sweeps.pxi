@@ -119,7 +119,8 @@ def sweeps(X, int link, r, s, sides, W, int order, grid, int n_threads):
     size = room(&job.plan)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
-    cdef double[:, ::1] part = aligned(chunks, 3 * K + size + (K * job.D * (job.D + 2) if order == 2 else 0))
+    sums = aligned(chunks, 3 * K + size + (K * job.D * (job.D + 2) if order == 2 else 0), take_spare() if order == 2 else None)
+    cdef double[:, ::1] part = sums
     cdef double[:, ::1] work = aligned(threads, workspace(&job) + K * TALLY + 3 * block)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
@@ -127,11 +128,11 @@ def sweeps(X, int link, r, s, sides, W, int order, grid, int n_threads):
                 sweeps_chunk(&job, &table, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const float*>NULL)
             else:
                 sweeps_chunk(&job, &table, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const double*>NULL)
-    sums = np.asarray(part)
     total = sums[:, :3 * K].sum(axis=0)
     G = np.hstack([total[2 * K:, None], add_up(&job.plan, part, 3 * K, threads)])  # (K, d+1)
     H = None
     if order == 2:
         first = 3 * K + size
         H = unfold_blocks(sums[:, first:first + K * job.D * (job.D + 2)].sum(axis=0), d, job.D)
+        leave_spare(sums)
     return total[:2 * K:2].copy(), total[1:2 * K:2].copy(), G, H
