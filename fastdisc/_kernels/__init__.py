@@ -333,7 +333,7 @@ def grid(
     block = min(256, max(48 if order == 2 else 32, rows // 16 * 16))
     pairs = K * (K + 1) // 2 if pairs is None else pairs
     size = K * (d + 1) + (pairs * (d + 1) ** 2 if order == 2 else 0)
-    worth = n // (ROWS_HESSIAN if order == 2 else ROWS) if stored is None else stored * K // (16 * size)
+    worth = n // (max(ROWS_HESSIAN, 4 * d) if order == 2 else ROWS) if stored is None else stored * K // (16 * size)
     chunks = max(1, min(CHUNKS, max(4, worth), max(2, MEMORY // (8 * size)), -(-n // block)))
     chunk = -(-n // chunks)
     return Grid(block, -(-chunk // block) * block)

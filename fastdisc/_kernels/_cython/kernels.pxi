@@ -54,12 +54,10 @@ def openmp_threads():
 
 
 cdef object aligned(Py_ssize_t rows, Py_ssize_t columns, object buffer=None):
-    """Zeros, (rows, columns) float64, each row on a cache line of its own; in the buffer, if there is one and it is long enough."""
+    """Zeros, (rows, columns) float64, each row on a cache line of its own. In a buffer that is given there are no zeros."""
     cdef Py_ssize_t padded = (columns + 7) // 8 * 8, size = rows * padded + 8, start
-    if buffer is None or len(buffer) < size:
+    if buffer is None:
         buffer = np.zeros(size)
-    else:
-        buffer[:size] = 0
     start = (64 - <Py_ssize_t>cnp.PyArray_DATA(buffer) % 64) % 64 // 8
     return buffer[start:start + rows * padded].reshape(rows, padded)
 
@@ -69,17 +67,20 @@ cdef object aligned(Py_ssize_t rows, Py_ssize_t columns, object buffer=None):
 cdef list spare = []
 
 
-cdef object take_spare():
+cdef object borrow(Py_ssize_t rows, Py_ssize_t columns):
+    """Room for sums, as `aligned` has it, but nobody has set it to zero."""
+    cdef Py_ssize_t size = rows * ((columns + 7) // 8 * 8) + 8
     try:
-        return spare.pop()
+        buffer = spare.pop()
     except IndexError:
-        return None
+        buffer = np.empty(size)
+    return aligned(rows, columns, buffer if len(buffer) >= size else np.empty(size))
 
 
-cdef void leave_spare(object rows):
-    """Keep what `aligned` gave, of one call, and no more than 16 MB."""
-    if len(rows.base) <= 2_000_000:
-        spare[:] = [rows.base]
+cdef void give_back(object room):
+    """Keep what was borrowed, of one call, and no more than 16 MB."""
+    if len(room.base) <= 2_000_000:
+        spare[:] = [room.base]
 
 
 cdef object lay_out(const Plan* plan, object W):
@@ -274,11 +275,12 @@ def sweep(X, int link, r, s, o, W, int order, grid, int n_threads):
     size = room(&job.plan)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
-    sums = aligned(chunks, 2 + K + size + pairs * job.D * (job.D + 2), take_spare() if order == 2 else None)
+    sums = borrow(chunks, 2 + K + size + pairs * job.D * (job.D + 2))
     cdef double[:, ::1] part = sums
     cdef double[:, ::1] work = aligned(threads, workspace(&job))
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
+            memset(&part[c, 0], 0, part.shape[1] * sizeof(double))
             if job.plan.single:
                 sweep_chunk(&job, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const float*>NULL)
             else:
@@ -286,8 +288,7 @@ def sweep(X, int link, r, s, o, W, int order, grid, int n_threads):
     total = sums[:, :2 + K].sum(axis=0)
     G = np.hstack([total[2:, None], add_up(&job.plan, part, 2 + K, threads)])  # (K, d+1)
     H = unfold(sums[:, 2 + K + size:].sum(axis=0), K, d, job.D) if order == 2 else None
-    if order == 2:
-        leave_spare(sums)
+    give_back(sums)
     return total[0], total[1], G, H
 
 

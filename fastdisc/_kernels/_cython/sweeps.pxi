@@ -119,11 +119,12 @@ def sweeps(X, int link, r, s, sides, W, int order, grid, int n_threads):
     size = room(&job.plan)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
-    sums = aligned(chunks, 3 * K + size + (K * job.D * (job.D + 2) if order == 2 else 0), take_spare() if order == 2 else None)
+    sums = borrow(chunks, 3 * K + size + (K * job.D * (job.D + 2) if order == 2 else 0))
     cdef double[:, ::1] part = sums
     cdef double[:, ::1] work = aligned(threads, workspace(&job) + K * TALLY + 3 * block)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
+            memset(&part[c, 0], 0, part.shape[1] * sizeof(double))
             if job.plan.single:
                 sweeps_chunk(&job, &table, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const float*>NULL)
             else:
@@ -134,5 +135,5 @@ def sweeps(X, int link, r, s, sides, W, int order, grid, int n_threads):
     if order == 2:
         first = 3 * K + size
         H = unfold_blocks(sums[:, first:first + K * job.D * (job.D + 2)].sum(axis=0), d, job.D)
-        leave_spare(sums)
+    give_back(sums)
     return total[:2 * K:2].copy(), total[1:2 * K:2].copy(), G, H
