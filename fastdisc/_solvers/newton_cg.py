@@ -9,6 +9,7 @@ from . import metric, norm, result, start_norm
 from .lbfgs import WIDEST, search
 
 
+@one_blas_thread()  # BLAS threads that wait for work spin, up to 30 ms, and take the time of the products' threads
 def solve(objective, W, *, tol, max_iter, trace):
     """Minimise by W <- W + t p with H p = -g nearly solved.
 
@@ -26,8 +27,7 @@ def solve(objective, W, *, tol, max_iter, trace):
     stop = trace.add("newton-cg", sums, W)
     while size > tol * start and not stop and n_iter < max_iter:  # 1
         forcing = min(0.3, np.sqrt(size / start) if start else 0.3)
-        with one_blas_thread():  # BLAS threads that wait for work would take the time of the products' threads
-            p = conjugate_gradients(lambda V, W=W: objective.product(W, V), -sums.g, precondition, forcing)  # 2
+        p = conjugate_gradients(lambda V, W=W: objective.product(W, V), -sums.g, precondition, forcing)  # 2
         found = search(objective, W, p, sums, float(np.vdot(sums.g, p)))  # 3
         if found is None:
             if not objective.sharpen():
