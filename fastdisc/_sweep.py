@@ -10,7 +10,7 @@ All three have the same verbs: call (sums), `product` (Hessian times a direction
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +95,7 @@ class Sweep:
         """The same data by columns, where that is the better way to add up; else None."""
         if not _turned.suits(self.X, self.link, len(self.counts)):
             return None
-        return _turned.Turned(self.X, self.s, self.offset, partial(scores, self.kernels, n_threads=self.n_threads))
+        return _turned.Turned(self.X, self.s, self.offset, self.kernels, self.n_threads)
 
     def _sums(self, W, order):
         if order < 2 and self.turned:
@@ -113,7 +113,8 @@ class Sweep:
 
     def sharpen(self):
         """From now on, products in float64; False if they were so before."""
-        was, self.single = self.single, False
+        some = self.turned or self
+        was, some.single = some.single, False
         return was
 
     def product(self, W, V):
@@ -366,6 +367,15 @@ class Penalized:
         if not self.free:
             HV[self.held(V.shape)] = 0
         return HV
+
+    def bent(self, W):
+        """The Hessian at W for many products of few digits, where the data have a quicker way for those; else None."""
+        turned = getattr(self.sweep, "turned", None)  # not of standardised rows, nor of rankers
+        if turned is None or not turned.single:
+            return None
+        bent = _turned.Bent(turned, W, self.sweep.unit, self.l2, self.held(W.shape))
+        turned.single = bent.fine
+        return bent if bent.fine else None
 
     def sharpen(self):
         return self.sweep.sharpen()
