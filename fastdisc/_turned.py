@@ -15,18 +15,21 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from . import _config
-from ._kernels import CSR, Grid, Link
+from ._kernels import CSR, Grid, Link, _numpy
 
 CELLS = 8_000_000  # of the scores of all rows
 FEW = 64  # stored values a column, below which a chunk's gradient weighs more than its rows
+ENOUGH = 2000  # stored values for which float32 gains time
 CHUNKS = 256  # so many that no run of long rows, or of frequent columns, keeps one thread while the others wait
 TINY = 1e-30  # diagonals of a Hessian below it, or above its inverse, are not for float32
 STRIP = 512  # columns that are turned at a time, in cache: 20 x 42,000 numbers in 2 ms, not 10
 
 
 def suits(X, link, K):
-    """Whether these data are better added up by columns."""
-    return isinstance(X, CSR) and link == Link.SOFTMAX and X.shape[0] * K <= CELLS and len(X.data) < FEW * X.shape[1]
+    """Whether these data are better added up by columns; of two classes, products of few digits alone."""
+    if not isinstance(X, CSR) or link not in (Link.LOGISTIC, Link.SOFTMAX):
+        return False
+    return X.shape[0] * K <= CELLS and len(X.data) < FEW * X.shape[1]
 
 
 def turn(A, dtype=np.float64):
@@ -41,12 +44,12 @@ def turn(A, dtype=np.float64):
 class Turned:
     """Rows and columns of the same data."""
 
-    def __init__(self, X, s, offset, kernels, n_threads):
+    def __init__(self, X, link, s, offset, kernels, n_threads):
         n, d = X.shape
+        self.many = link == Link.SOFTMAX  # classes, else two
         turned = csr_array((X.data, X.indices, X.indptr), shape=(n, d)).T.tocsr()
         self.rows, self.columns = X, CSR(turned.data, turned.indices, turned.indptr, n)
         self.s, self.offset, self.kernels, self.n_threads = s[:, None], offset, kernels, n_threads
-        self.single = True  # products with the Hessian in float32, until somebody sharpens them
         self.at = None  # weights, and the probabilities there
 
     def times(self, X, B, Z):
@@ -80,7 +83,10 @@ class Turned:
         return Z, np.log(total) + top, Y
 
     def probabilities(self, W):
-        """Those of all rows at W, (N, K)."""
+        """Those of all rows at W, (N, K); of two classes, of the second."""
+        if not self.many:
+            Z = self.scores(turn(W))
+            return _numpy.sigmoid(Z + self.offset if len(self.offset) else Z)
         return self.at[1] if self.at is not None and np.array_equal(W, self.at[0]) else self._link(W)[2]
 
     def sums(self, W, r):
@@ -106,6 +112,7 @@ class Bent:
     """
 
     LEAST = 1e-3  # the residual, relative, below which float32 is in the way
+    blocks = False  # preconditioned by its diagonal
 
     def __init__(self, turned, W, unit, l2, held):
         self.turned, self.unit = turned, unit
@@ -115,7 +122,7 @@ class Bent:
         self.sY = turned.s.astype(np.float32) * self.Y
         self.HV, self.room = np.empty((2, *W.T.shape), np.float32)
         diagonal = self._diagonal()
-        self.fine = bool(TINY < diagonal.min() and diagonal.max() < 1 / TINY)
+        self.fine = bool(diagonal.min() > TINY and diagonal.max() < 1 / TINY)
         self.inverse = np.divide(1, diagonal, out=diagonal)
 
     def _diagonal(self):
@@ -143,7 +150,7 @@ class Bent:
     def product(self, V):
         """The Hessian times V; the place of the result is used again."""
         U, HV = self.turned.scores(V), self.HV
-        U -= np.einsum("ik,ik->i", self.Y, U)[:, None]
+        U -= np.einsum("ik,ik->i", self.Y, U)[:, None]  # for one score too: its curvature is y (1 - y)
         U *= self.sY
         self.turned.accumulate(U, HV)
         HV[1:] += np.multiply(self.l2, V[1:], out=self.room[1:])

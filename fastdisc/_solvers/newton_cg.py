@@ -48,7 +48,7 @@ def _metric(objective, W):
 
 
 def direction(objective, W, g, forcing, approximate):
-    """p with H p = -g, up to `forcing`; approximate() is an approximation of the inverse of H, for data that have no better one."""
+    """p with H p = -g, up to `forcing`; approximate() returns an approximate inverse of H, for data that have no better one."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 leaves no slope, and is sharpened
         bent, size = objective.bent(W), norm(g)
         if bent is not None:
