@@ -47,6 +47,9 @@ class Turned:
     def __init__(self, X, link, s, offset, kernels, n_threads):
         n, d = X.shape
         self.many = link == Link.SOFTMAX  # classes, else two
+        if not self.many:  # products are a matter of reading the stored values: four bytes of each will do
+            with np.errstate(over="ignore"):
+                X = X._replace(data=X.data.astype(np.float32, copy=False))
         turned = csr_array((X.data, X.indices, X.indptr), shape=(n, d)).T.tocsr()
         self.rows, self.columns = X, CSR(turned.data, turned.indices, turned.indptr, n)
         self.s, self.offset, self.kernels, self.n_threads = s[:, None], offset, kernels, n_threads
@@ -54,7 +57,7 @@ class Turned:
 
     def times(self, X, B, Z):
         """Z <- X B."""
-        with _config.threads(self.n_threads, len(X.data) * B.shape[1]) as n:
+        with _config.threads(self.n_threads, 4 * len(X.data) * B.shape[1]) as n:  # as `work` of a sweep has it
             self.kernels.times(X, B, Z, Grid(16, -(-X.shape[0] // CHUNKS)), n)
         return Z
 
