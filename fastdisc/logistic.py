@@ -71,8 +71,9 @@ class LogisticRegression(Posteriors, LinearClassifier):
         For the start of "gd", weights drawn from U(-0.01, 0.01), and the order of rows of "sgd".
     solver : {"auto", "newton", "newton-cg", "lbfgs", "proximal", "gd", "sgd"}, default="auto"
         "auto" takes "proximal" where there is an L1 penalty, "newton" up to 2000 weights (500 of sparse data), "newton-cg" for
-        sparse or very wide data beyond and for few rows with over 100 weights, and "lbfgs" for the rest. "gd" is batch gradient descent as figures 10.6 and 10.8 have it. Of scikit-learn's
-        names, "newton-cholesky" means "newton", and "liblinear", "sag" and "saga" mean "auto".
+        sparse or very wide data beyond and for few rows with over 100 weights, and "lbfgs" for the rest. "gd" is batch gradient
+        descent as figures 10.6 and 10.8 have it. Of scikit-learn's names, "newton-cholesky" means "newton", and "liblinear",
+        "sag" and "saga" mean "auto".
     max_iter : int or None, default=None
         None for a number that suits the solver. For "sgd", epochs.
     standardize : bool, default=False
