@@ -288,12 +288,11 @@ class Standardized:
 
     @property
     def few(self):
-        """Whether a copy of the rows serves products of few digits better."""
-        return _kept.suits(self.sweep.X, self.sweep.link, self.sweep.outputs)
+        return isinstance(self.sweep, Sweep) and _kept.suits(self.sweep.X, self.sweep.link, self.sweep.outputs)  # not of rankers
 
     @cached_property
     def kept(self):
-        """That copy, or None."""
+        """A copy of few rows, standardised, that serves products of few digits better; else None."""
         if not self.few:
             return None
         sweep = self.sweep
@@ -409,7 +408,7 @@ class Penalized:
 
     @property
     def few(self):
-        """Whether the rows are so few, and dense, that products of few digits have a quicker way."""
+        """Whether rows are so few, and dense, that a copy of them serves products of few digits better."""
         return getattr(self.sweep, "few", False)
 
     def sharpen(self):
