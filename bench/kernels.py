@@ -8,11 +8,13 @@ import time
 import numpy as np
 import pytest
 from measure import best_of, reader
-from problems import dense, groups, images
+from problems import dense, groups, images, sparse
 
 from fastdisc import _config, _kernels
 from fastdisc._kernels import (
+    CSR,
     NO_OFFSET,
+    Grid,
     Link,
     Loss,
     Metric,
@@ -124,6 +126,15 @@ def combine(n=145_000, d=74):
     return make
 
 
+def times(n=11_000, d=42_000, each=130, K=20):
+    def make():
+        S, _ = sparse(n, d, each)
+        X, B, Z = CSR(S.data, S.indices, S.indptr, d), weights(d, K - 1).astype(np.float32), np.empty((n, K), np.float32)
+        return S.data, THREADS, dict.fromkeys(BACKENDS, lambda k: k.times(X, B, Z, Grid(16, -(-n // 256)), THREADS))
+
+    return make
+
+
 def rank_pairs(d=46, count=500_000):
     def make():
         X, _ = dense(50_000, d)
@@ -176,6 +187,7 @@ PROBLEMS = {
     "ranking, logistic pairs of 145k scores, 150 queries": rank_link(PairRule(PairLoss.LOGISTIC)),
     "ranking, rows times errors 145k x 74": combine(),
     "ranking updates 500k pairs, d=46": rank_pairs(),
+    "sparse rows (11k x 42k) times a matrix, K=20, float32": times(),
     "NDCG@10 of 1M rows, 10k queries": group_metric(),
 }
 

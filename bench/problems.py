@@ -31,6 +31,28 @@ def made(n, d, K=2, part="train", others=20_000):
 
 
 @cache
+def sparse(n, d, each, K=2, part="train", seed=0):
+    """CSR rows of about `each` values, and classes drawn from a softmax of linear scores; a fifth of them are the test part."""
+    from scipy.sparse import csr_array, random
+
+    rng = np.random.default_rng(seed)
+    X = csr_array(random(n + n // 4, d, each / d, format="csr", random_state=rng))
+    y = (X @ rng.standard_normal((d, K)) * 2 + 0.3 * rng.gumbel(size=(X.shape[0], K))).argmax(axis=1)
+    rows = slice(n) if part == "train" else slice(n, None)
+    return narrow(X[rows]), y[rows]
+
+
+@cache
+def digits(part="train"):
+    """1,500 and 297 x 64, dense, 10 classes, standardised."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
+    return (X[:1500], y[:1500]) if part == "train" else (X[1500:], y[1500:])
+
+
+@cache
 def images(n=60_000, d=784, K=10, dtype="uint8", seed=0):
     """Bytes like an image set's: many zeros, classes that differ in a few pixels."""
     rng = np.random.default_rng(seed)

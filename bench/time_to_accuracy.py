@@ -20,7 +20,7 @@ from closed_form import PROBLEMS as CLOSED_FORM
 from combine import PROBLEMS as COMBINED
 from fits import covtype_newton, covtype_raw, covtype_standardised, fashion, fit, l1_path, search
 from online import log_loss, perceptron, sigmoid_regression, threads
-from problems import a9a, dense, fashion_mnist, higgs, made, newsgroups
+from problems import a9a, dense, digits, fashion_mnist, higgs, made, newsgroups, sparse
 from ranking import PROBLEMS as RANKING
 from sizes import growth, predictions
 from table import fits, quantity
@@ -34,6 +34,8 @@ PROBLEMS = (
         "higgs 7k x 28": partial(fit, higgs),
         "a9a": partial(fit, a9a),
         "20newsgroups tf-idf": partial(fit, newsgroups),
+        "3k x 20k sparse": partial(fit, partial(sparse, 3000, 20_000, 200)),
+        "digits": partial(fit, digits),
         "covtype standardised": covtype_standardised,
         "covtype standardised, to the objective of newton-cholesky": covtype_newton,
         "covtype raw": covtype_raw,

@@ -10,12 +10,12 @@ All three have the same verbs: call (sums), `product` (Hessian times a direction
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from . import _config, _turned
+from . import _config, _kept, _turned
 from ._kernels import CHUNKS, CSR, NO_OFFSET, Link, _numpy, grid
 from ._rows import apart, moments, norms, strata, take_columns, take_rows
 from ._validate import check_finite, raise_too_large
@@ -39,8 +39,8 @@ class Sums(NamedTuple):
 
 
 def work(X, K, order):
-    """Floating-point operations of a sweep, about: what decides whether threads pay."""
-    values = len(X.data) if isinstance(X, CSR) else X.shape[0] * X.shape[1]
+    """Floating-point operations of a sweep, about: what decides whether threads pay. A stored value takes the time of four."""
+    values = 4 * len(X.data) if isinstance(X, CSR) else X.shape[0] * X.shape[1]
     return 2 * values * K * (max(1, K * X.shape[1] // 4) if order == 2 else 1)
 
 
@@ -66,6 +66,7 @@ class Sweep:
         self.options = {"backend": backend, "n_threads": n_threads}
         self.kernels, self.n_threads = _config.kernels(backend), n_threads
         self.single = isinstance(X, np.ndarray) and X.dtype != np.float64  # products in float32, until somebody sharpens them
+        self.quick = None  # whether Hessians are bent, in float32: None until somebody asks, False once they are sharpened
         self.last = None  # weights, precision and sums of the last call
 
     @property
@@ -75,6 +76,11 @@ class Sweep:
     @property
     def sparse(self):
         return isinstance(self.X, CSR)
+
+    @property
+    def outputs(self):
+        """Scores of a row."""
+        return len(self.counts) if self.link == Link.SOFTMAX else 1
 
     @property
     def width(self):
@@ -93,12 +99,12 @@ class Sweep:
     @cached_property
     def turned(self):
         """The same data by columns, where that is the better way to add up; else None."""
-        if not _turned.suits(self.X, self.link, len(self.counts)):
+        if not _turned.suits(self.X, self.link, self.outputs):
             return None
-        return _turned.Turned(self.X, self.s, self.offset, partial(scores, self.kernels, n_threads=self.n_threads))
+        return _turned.Turned(self.X, self.link, self.s, self.offset, self.kernels, self.n_threads)
 
     def _sums(self, W, order):
-        if order < 2 and self.turned:
+        if order < 2 and self.link == Link.SOFTMAX and self.turned:
             loss, errors, g, H = self.turned.sums(W, self.r)
         else:
             with _config.threads(self.n_threads, work(self.X, len(W), order)) as n:
@@ -113,16 +119,24 @@ class Sweep:
 
     def sharpen(self):
         """From now on, products in float64; False if they were so before."""
-        was, self.single = self.single, False
+        was, self.single, self.quick = self.single or bool(self.quick), False, False
         return was
 
     def product(self, W, V):
         """The Hessian at W times V, (K, d+1)."""
-        if self.turned:
+        if self.link == Link.SOFTMAX and self.turned:
             return self.unit * self.turned.product(W, V)
         with _config.threads(self.n_threads, 2 * work(self.X, len(W), 1)) as n:
             HV = self.kernels.product(self.X, self.link, self.s, self.offset, W, V, _grid(self.X, len(W), 1, self.single), n)
         return self.unit * HV
+
+    def bent(self, W, l2, held):
+        """The Hessian at W, with a penalty, for many products of few digits, where there is a quicker way to those; else None."""
+        if self.quick is False or self.turned is None or len(self.X.data) < _turned.ENOUGH:
+            return None
+        bent = _turned.Bent(self.turned, W, self.unit, l2, held)
+        self.quick = bent.fine
+        return bent if bent.fine else None
 
     def part(self, rows, factors=1.0):
         """A sweep over some of the rows, copied, their weights multiplied."""
@@ -242,6 +256,7 @@ class Standardized:
         self.sweep, self.mean, self.scale = sweep, mean, scale
         self.rows, self.sparse = sweep.rows, sweep.sparse
         self.units, self.shift = np.concatenate([[1.0], scale]), mean / scale
+        self.quick = None  # as in Sweep
 
     def raw(self, W):
         """The weights that give the same scores on the features as they are."""
@@ -271,6 +286,24 @@ class Standardized:
     def product(self, W, V):
         return self.pull(self.sweep.product(self.raw(W), self.raw(V)))
 
+    @property
+    def few(self):
+        return isinstance(self.sweep, Sweep) and _kept.suits(self.sweep.X, self.sweep.link, self.sweep.outputs)  # not of rankers
+
+    @cached_property
+    def kept(self):
+        """A copy of few rows, standardised, that serves products of few digits better; else None."""
+        if not self.few:
+            return None
+        sweep = self.sweep
+        return _kept.Kept(apart(sweep.X, self.mean, self.scale), sweep.s, sweep.offset, sweep.link)
+
+    def bent(self, W, l2, held):
+        if self.quick is False or self.kept is None:
+            return None
+        self.quick = True
+        return _kept.Bent(self.kept, W, self.sweep.unit, l2, held)
+
     def part(self, rows):
         return Standardized(self.sweep.part(rows), self.mean, self.scale)
 
@@ -288,7 +321,8 @@ class Standardized:
         return part
 
     def sharpen(self):
-        return self.sweep.sharpen()
+        was, self.quick = bool(self.quick), False
+        return was or self.sweep.sharpen()
 
     def columns(self, chosen):
         return Standardized(self.sweep.columns(chosen), self.mean[chosen], self.scale[chosen])
@@ -366,6 +400,16 @@ class Penalized:
         if not self.free:
             HV[self.held(V.shape)] = 0
         return HV
+
+    def bent(self, W):
+        """The Hessian at W for many products of few digits, where the data have a quicker way for those; else None."""
+        bent = getattr(self.sweep, "bent", None)  # rankers have none
+        return bent(W, self.l2, self.held(W.shape)) if bent else None
+
+    @property
+    def few(self):
+        """Whether rows are so few, and dense, that a copy of them serves products of few digits better."""
+        return getattr(self.sweep, "few", False)
 
     def sharpen(self):
         return self.sweep.sharpen()

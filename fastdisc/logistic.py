@@ -70,9 +70,10 @@ class LogisticRegression(Posteriors, LinearClassifier):
     random_state : int, RandomState or None, default=None
         For the start of "gd", weights drawn from U(-0.01, 0.01), and the order of rows of "sgd".
     solver : {"auto", "newton", "newton-cg", "lbfgs", "proximal", "gd", "sgd"}, default="auto"
-        "auto" takes "proximal" where there is an L1 penalty, "newton" up to 2000 weights, else "newton-cg" for sparse or very
-        wide data and "lbfgs" for the rest. "gd" is batch gradient descent as figures 10.6 and 10.8 have it. Of scikit-learn's
-        names, "newton-cholesky" means "newton", and "liblinear", "sag" and "saga" mean "auto".
+        "auto" takes "proximal" where there is an L1 penalty, "newton" up to 2000 weights (500 of sparse data), "newton-cg" for
+        sparse or very wide data beyond and for few rows with over 100 weights, and "lbfgs" for the rest. "gd" is batch gradient
+        descent as figures 10.6 and 10.8 have it. Of scikit-learn's names, "newton-cholesky" means "newton", and "liblinear",
+        "sag" and "saga" mean "auto".
     max_iter : int or None, default=None
         None for a number that suits the solver. For "sgd", epochs.
     standardize : bool, default=False
@@ -329,7 +330,8 @@ class LogisticRegression(Posteriors, LinearClassifier):
         more = {}
         objective = problem.penalized(l2)
         name = ALIASES.get(self.solver, self.solver)
-        name = choose(W.shape, objective.sparse, l1) if name == "auto" else name
+        few = objective.rows if l2 and objective.few else 0
+        name = choose(W.shape, objective.sparse, l1, few) if name == "auto" else name
         if l1 and name != "proximal":
             raise ValueError(f"solver {name!r} has no L1 penalty: take solver='auto' or 'proximal'")
         solve, _ = SOLVERS[name]

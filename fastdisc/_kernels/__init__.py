@@ -199,6 +199,13 @@ class Kernels(Protocol):
         """
 
     @staticmethod
+    def times(X, B, Z, grid: Grid, n_threads: int):
+        """Rows times a matrix, into Z: (10.6); of the transposed rows, (10.33).
+
+        X is CSR, B (d, K) and Z (N, K), both float64 or both float32, C order; Z is changed. Products and sums are of that type.
+        """
+
+    @staticmethod
     def coordinate_descent(H, q, l1, w, tol: float, max_iter: int):
         """Minimise a quadratic model of (10.23) or (10.31) plus an L1 penalty, weight by weight; w is changed; the passes.
 

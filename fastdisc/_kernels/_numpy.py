@@ -153,6 +153,11 @@ def product(X, link, s, o, W, V, grid, n_threads):
     return _accumulate(X, s[:, None] * Y * (U - (Y * U).sum(axis=1, keepdims=True)))
 
 
+def times(X, B, Z, grid, n_threads):
+    """Rows times a matrix, into Z: (10.6); of the transposed rows, (10.33)."""
+    Z[:] = _float64(X) @ B
+
+
 def coordinate_descent(H, q, l1, w, tol, max_iter):
     """Minimise a quadratic model of (10.23) or (10.31) plus an L1 penalty, weight by weight; w is changed; the passes."""
     diagonal = np.diag(H)

@@ -28,17 +28,22 @@ class Result(NamedTuple):
         return self.W if self.seen is None else self.seen
 
 
-def choose(shape, sparse, l1):
+def choose(shape, sparse, l1, few=0):
     """The solver that suits a problem of K (d+1) weights; measured in bench/time_to_accuracy.py.
 
     L1 has a solver of its own. A Hessian is worth its factor up to some 2000 weights; of sparse data, where products with it cost
     little, up to 500 (3,000 rows of 10 values, 600 columns: 8 ms by products, 71 with Hessians; 50,000 of 120: 184, and 53).
     Beyond, dense data have a metric from one Gram matrix; sparse ones only a diagonal, with which products with the Hessian go
-    further than a quasi-Newton memory.
+    further than a quasi-Newton memory. Where dense rows are few (`few` of them, 0 for many: see _kept.py), products beat
+    Hessians from 100 weights on, with fewer than 32 rows for each (1,797 x 64, 10 classes: 40 ms, not 110; 500 x 1,500: 20, not
+    1,000; but 30,000 x 30, 4 classes: 32, not 19).
     """
+    weights = shape[0] * shape[1]
     if l1:
         return "proximal"
-    if shape[0] * shape[1] <= (500 if sparse else 2000):
+    if weights > 100 and 0 < few < 32 * weights:
+        return "newton-cg"
+    if weights <= (500 if sparse else 2000):
         return "newton"
     return "newton-cg" if sparse or shape[1] > 2500 else "lbfgs"
 

@@ -39,6 +39,7 @@ _module = importlib.import_module(f"{__name__}.{SIMD}")
 sweep = _module.sweep
 sweeps = _module.sweeps
 product = _module.product
+times = _module.times
 coordinate_descent = _module.coordinate_descent
 outputs = _module.outputs
 online = _module.online

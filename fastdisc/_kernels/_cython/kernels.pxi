@@ -46,6 +46,7 @@ include "rank.pxi"
 include "rank_tree.pxi"
 include "metrics.pxi"
 include "moments.pxi"
+include "times.pxi"
 
 
 def openmp_threads():

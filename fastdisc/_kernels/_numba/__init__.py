@@ -13,9 +13,10 @@ from .. import CSR, NO_OFFSET, Link, Mapped, Moment
 from . import basis, jitted, metrics, moments, rank
 from . import online as steps
 from . import sweeps as many
+from . import times as sparse
 from . import walk as walks
 
-DRIVERS = jitted.DRIVERS | many.DRIVERS | rank.DRIVERS | metrics.DRIVERS | moments.DRIVERS | basis.DRIVERS
+DRIVERS = jitted.DRIVERS | many.DRIVERS | rank.DRIVERS | metrics.DRIVERS | moments.DRIVERS | basis.DRIVERS | sparse.DRIVERS
 PROCESS = os.getpid()
 _one_at_a_time = threading.Lock()
 
@@ -139,6 +140,12 @@ def product(X, link, s, o, W, V, grid, n_threads):
     )
     _run(jitted.product_driver, n_threads, chunks, *args)
     return np.column_stack([sums.sum(axis=0), G.sum(axis=0)])
+
+
+def times(X, B, Z, grid, n_threads):
+    """Rows times a matrix, into Z: (10.6); of the transposed rows, (10.33)."""
+    chunks = -(-X.shape[0] // grid.chunk)
+    _run(sparse.times_driver, n_threads, chunks, _features(X), B, grid.chunk, chunks, Z)
 
 
 def coordinate_descent(H, q, l1, w, tol, max_iter):
