@@ -17,8 +17,9 @@ from ._base import all_or_nothing, choice, number
 from ._kernels import Link, PairLoss, PairRule
 from ._problem import Problem
 from ._rank_online import Stream
+from ._rank_order import ideal, pair_totals
 from ._rank_rounds import climb
-from ._rank_sweep import NONE, PairSweep, RankSweep, ideal, pair_totals
+from ._rank_sweep import NONE, PairSweep, RankSweep
 from ._solvers import Trace, choose, lbfgs, newton, newton_cg, proximal, smoothed
 from ._sweep import Standardized, outputs
 

@@ -255,6 +255,15 @@ class Kernels(Protocol):
         """
 
     @staticmethod
+    def rank_sweep(X, places, queries: Queries, rule: PairRule, w, o, grid: GroupGrid, n_threads: int):
+        """Loss over all ordered pairs within queries, its gradient by the weights, and the scores: (10.46)-(10.48).
+
+        The rows of X stand query by query, within one in any order: row i of the queries is row places[i] of X, (N,) int64. w is
+        (d,), o is (N,) float64 by rows of X, added to the scores, or (0,). Returns (loss, weight of the pairs that count, g (d,),
+        z (N,) by rows of X), as `outputs`, `rank_link` and `combine` would one after the other; products are float64.
+        """
+
+    @staticmethod
     def rank_hessian(X, z, queries: Queries, rule: PairRule, grid: GroupGrid, n_threads: int):
         """The Hessian of the loss over all ordered pairs within queries: of (10.46), as used by (10.48).
 

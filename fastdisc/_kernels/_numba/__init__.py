@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from .. import CSR, NO_OFFSET, Link, Mapped, Moment
+from .. import grid as row_grid
 from . import basis, jitted, metrics, moments, rank
 from . import online as steps
 from . import sweeps as many
@@ -211,6 +212,15 @@ def rank_bend(z, u, queries, rule, grid, n_threads):
     out = np.empty(len(z))
     _run(rank.bend_driver, n_threads, len(grid.bounds) - 1, z, u, tuple(queries), _plain(rule), grid.bounds, out)
     return out
+
+
+def rank_sweep(X, places, queries, rule, w, o, grid, n_threads):
+    """Loss over all ordered pairs within queries, its gradient by the weights, and the scores: (10.46)-(10.48)."""
+    rows = row_grid(X.shape, 8, stored=len(X.data) if isinstance(X, CSR) else None)
+    z = outputs(X, Link.IDENTITY, np.concatenate([[0.0], w])[None, :], rows, n_threads)[0][:, 0]
+    z, e = z + o if len(o) else z.copy(), np.empty(len(z))
+    loss, active, e[places] = rank_link(z[places], queries, rule, grid, n_threads)
+    return loss, active, combine(X, e, rows, n_threads), z
 
 
 def rank_hessian(X, z, queries, rule, grid, n_threads):
