@@ -145,6 +145,49 @@ def test_given_pairs(backend, rng, loss):
         assert_close(backend.pair_bend(z, u, pairs, s, rule), bent)
 
 
+@pytest.mark.parametrize(("dtype", "layout"), [("float64", "C"), ("uint8", "F"), ("float32", "csr64")])
+@pytest.mark.parametrize("loss", [PairLoss.LOGISTIC, PairLoss.SQUARED_HINGE])
+def test_gradients_by_the_definition(backend, rng, dtype, layout, loss):
+    """Rows in any order within queries, of which one goes through the tree; with offsets and without."""
+    sizes = [40, 1, 150, 7, 12, 123]
+    queries, y = make_queries(rng, 333, 0, 4, sizes=sizes)
+    group, X, w = groups_of(queries), make_features(rng, 333, 7, dtype, layout), 0.1 * rng.standard_normal(7)
+    places = np.concatenate([lo + rng.permutation(m) for lo, m in zip(queries.starts[:-1], sizes, strict=True)])
+    dense, rule = np.asarray(oracles.dense(X)), PairRule(loss, 0.0 if loss == PairLoss.LOGISTIC else 1.0)
+    for o in (rng.standard_normal(333), np.empty(0)):
+        z = dense @ w + (o if len(o) else 0.0)
+        loss_, active, e, _ = oracles.rank(z[places], group, y, queries.s, loss.name, rule.margin, 1.0)
+        found = backend.rank_sweep(X, places, queries, rule, w, o, group_grid(queries.starts, 7, 20), 2)
+        for a, b in zip(found, (loss_, active, dense[places].T @ e, z), strict=True):
+            assert_close(a, b)
+
+
+@pytest.mark.parametrize("s", [np.full(1, 0.5), np.repeat([0.3, 2.0], [700, 1300])], ids=["equal", "by query"])
+def test_losses_of_many_equal_pairs(fast, reference, rng, s):
+    """Logarithms are taken of products of many pairs, all of them far apart in one query and near in the other."""
+    queries, _ = make_queries(rng, 2000, 0, 2, sizes=[700, 1300])
+    queries = queries._replace(s=s)
+    z, rule, g = (
+        rng.standard_normal(2000) * np.repeat([200.0, 1e-3], [700, 1300]),
+        PairRule(PairLoss.LOGISTIC),
+        group_grid(queries.starts),
+    )
+    for scale in (1.0, 0.1, 1e-9):
+        for a, b in zip(
+            fast.rank_link(scale * z, queries, rule, g, 1), reference.rank_link(scale * z, queries, rule, g, 1), strict=True
+        ):
+            assert_close(a, b, 2e-11)  # plain sums of 900,000 equal numbers
+
+
+def test_losses_of_separated_pairs_keep_their_digits(fast):
+    queries, _ = make_queries(np.random.default_rng(0), 40, 0, 2, sizes=[40], equal=True)
+    better = queries.above == 0
+    z = np.where(better, 15.0, -15.0)
+    pairs = better.sum() * (~better).sum()
+    loss = fast.rank_link(z, queries, PairRule(PairLoss.LOGISTIC), group_grid(queries.starts), 1)[0]
+    assert loss == pytest.approx(0.25 * pairs * np.log1p(np.exp(-30.0)), rel=1e-13)
+
+
 @pytest.mark.parametrize(("dtype", "layout"), [("float64", "C"), ("float32", "C"), ("uint8", "F"), ("float32", "csr64")])
 def test_rows_times_errors(fast, reference, rng, dtype, layout):
     X, e = make_features(rng, 333, 7, dtype, layout), rng.standard_normal(333)

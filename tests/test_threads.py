@@ -49,6 +49,7 @@ def test_bits_of_ranking_do_not_depend_on_threads(backend, rng):
         same_bits([backend.rank_link(z, queries, rule, g, n) for n in (1, 2, 3, 8)])
         same_bits([[backend.rank_bend(z, u, queries, rule, g, n)] for n in (1, 2, 3, 8)])
         same_bits([[backend.rank_hessian(X, z, queries, rule, g, n)] for n in (1, 2, 3, 8)])
+        same_bits([backend.rank_sweep(X, np.arange(3000), queries, rule, np.ones(5), z, g, n) for n in (1, 2, 3, 8)])
     same_bits([[backend.combine(X, e, grid(X.shape, 8), n)] for n in (1, 2, 3, 8)])
     same_bits([[backend.group_metric(Metric.NDCG, y + 1, z, queries.starts, 10, g, n)] for n in (1, 2, 3, 8)])
 
