@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from . import _config
-from ._kernels import CSR, Link, PairLoss, Queries, group_grid
+from ._kernels import CSR, Link, PairLoss, Queries, group_grid, pair_grid
 from ._rank_order import edges, in_order, partners, runs, thin
 from ._rows import dense, moments, norms, take_columns, take_rows
 from ._sweep import Sums, _grid, work
@@ -26,6 +26,7 @@ THIN = 128  # rows of a chunk of a gradient, at least: it has sums of its own
 THICK = 512  # rows that a thread sums up for a Hessian of its own, which takes as long to clear and to add as some rows
 CELLS = 1 << 22  # of rows that are gathered at a time for a Hessian
 LONGEST = 20_000  # rows of a query up to which a gradient has scores, pairs and sums in one pass; larger ones take all threads
+GIVEN = 40  # multiply-adds that a given pair takes as long as: 10 ns
 PAIRS = 200_000_000  # pairs times columns of a Hessian: beyond, it is that of a sample
 CURVATURE = {PairLoss.LOGISTIC: 0.25, PairLoss.SQUARED_HINGE: 2.0, PairLoss.HUBER: 1.0}
 
@@ -371,12 +372,15 @@ class PairSweep(Scores):
     def __init__(self, X, pairs, s, rule, *, offset=NONE, backend=None, n_threads=None):
         super().__init__(X, rule, offset, backend, n_threads)
         self.pairs_of, self.s = pairs, s
+        self.grid = pair_grid(self.rows, len(pairs))
 
     def _link(self, z):
-        return self.kernels.pair_link(z, self.pairs_of, self.s, self.rule)
+        with _config.threads(self.n_threads, GIVEN * len(self.pairs_of)) as n:
+            return self.kernels.pair_link(z, self.pairs_of, self.s, self.rule, self.grid, n)
 
     def _bend(self, z, u):
-        return self.kernels.pair_bend(z, u, self.pairs_of, self.s, self.rule)
+        with _config.threads(self.n_threads, GIVEN * len(self.pairs_of)) as n:
+            return self.kernels.pair_bend(z, u, self.pairs_of, self.s, self.rule, self.grid, n)
 
     def total(self):
         return float(self.s.sum() if len(self.s) > 1 else self.s[0] * len(self.pairs_of))

@@ -8,7 +8,7 @@ from scipy.stats import kendalltau
 from sklearn.metrics import ndcg_score
 
 from fastdisc import _kernels
-from fastdisc._kernels import Metric, PairLoss, PairRule, grid, group_grid
+from fastdisc._kernels import Grid, Metric, PairLoss, PairRule, grid, group_grid
 
 ALL = 10**9
 LOSSES = list(PairLoss)
@@ -131,7 +131,7 @@ def test_given_pairs(backend, rng, loss):
     for s in (rng.random(80), np.full(1, 0.5)):
         rule, weights = PairRule(loss, 1.0, 0.3), np.broadcast_to(s, 80)
         values = [oracles.pair_loss(loss.name, 1.0 + z[v] - z[a], 0.3) for a, v in pairs]
-        total, active, e = backend.pair_link(z, pairs, s, rule)
+        total, active, e = backend.pair_link(z, pairs, s, rule, Grid(1, 30), 2)
         assert_close(total, sum(w * value[0] for w, value in zip(weights, values, strict=True)))
         expected, bent = np.zeros(40), np.zeros(40)
         for (a, v), w, (_, slope, bend) in zip(pairs, weights, values, strict=True):
@@ -142,7 +142,7 @@ def test_given_pairs(backend, rng, loss):
         assert_close(e, expected)
         counted = [z[v] >= z[a] if loss == PairLoss.LOGISTIC else 1.0 + z[v] - z[a] > 0 for a, v in pairs]
         assert_close(active, weights[counted].sum())
-        assert_close(backend.pair_bend(z, u, pairs, s, rule), bent)
+        assert_close(backend.pair_bend(z, u, pairs, s, rule, Grid(1, 30), 2), bent)
 
 
 @pytest.mark.parametrize(("dtype", "layout"), [("float64", "C"), ("uint8", "F"), ("float32", "csr64")])
