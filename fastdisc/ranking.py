@@ -29,6 +29,8 @@ SOLVERS = {
     "lbfgs": (lbfgs.solve, 2000),
     "proximal": (proximal.solve, 1000),
 }
+FORGOTTEN = 10_000_000_000  # pairs of one query, 10 s a sweep on two CPUs, from which `group` may have been forgotten
+SMOOTHED = {"newton": smoothed.newton, "newton-cg": smoothed.newton_cg}  # for "margin"
 RULES = {
     "hinge": PairRule(PairLoss.HINGE, 0.0),
     "margin": PairRule(PairLoss.HINGE, 1.0),
@@ -185,8 +187,10 @@ class PairwiseRanker(BaseEstimator):
         y : array of shape (N,)
             Grades or real utilities: within a query, the higher the better.
         group : array of shape (N,) or (Q,), optional
-            The query of each row, in any order; or the sizes of queries whose rows stand together. None: one query. As many
-            values as there are rows are names of queries, always: queries of one row each, given as sizes, would be misread.
+            The query of each row, in any order; or the sizes of queries whose rows stand together. None: all rows are one query,
+            each compared with every other; where that is more work than anybody would want of the logistic losses, a warning
+            says so. As many values as there are rows are names of queries, always: queries of one row each, given as sizes,
+            would be misread.
         sample_weight : array of shape (N,), optional
             A pair weighs the product of its rows' weights.
         query_weight : array of shape (Q,), optional
@@ -203,6 +207,13 @@ class PairwiseRanker(BaseEstimator):
         if sweep.total() == 0:
             raise ValueError(
                 f"there is no order to learn: no two rows of a query that have a weight differ in y (n_samples={len(y)})"
+            )
+        if group is None and sweep.rule.loss == PairLoss.LOGISTIC and sweep.pairs > FORGOTTEN:
+            warnings.warn(
+                f"without group all {len(y):,} rows are one query: each sweep looks at {sweep.pairs:,} pairs. Pass group, or take "
+                "loss='squared_hinge' or 'margin', which do not look at each pair.",
+                UserWarning,
+                stacklevel=3,
             )
         if len(gain):
             k = _validate_rank.depth(self.truncation, "truncation")
@@ -337,8 +348,8 @@ class PairwiseRanker(BaseEstimator):
         if self.loss == "margin" and name == "newton" and not sweep.exact():
             name = "newton-cg"
         solve, limit = SOLVERS[name]
-        solve = smoothed.newton if self.loss == "margin" and name == "newton" else solve
-        limit = limit if self.max_iter is None else self.max_iter
+        solve = SMOOTHED.get(name, solve) if self.loss == "margin" else solve
+        limit = self.max_iter if self.max_iter is not None else max(limit, 1000) if self.loss == "margin" else limit
         tol = self.tol if self.tol is not None else 1e-3 if self.loss == "margin" else 1e-6
         inner = partial(solve, l1=problem.l1(l1)) if name == "proximal" else solve
         if self.loss == "margin":
