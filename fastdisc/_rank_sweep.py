@@ -150,9 +150,7 @@ class RankSweep(Scores):
     discounted gains, in the order of the last `reorder`. `order` is that of group and y, where it is known: see `in_order`.
     """
 
-    def __init__(
-        self, X, group, y, s, rule, *, gain=NONE, discount=NONE, order=None, offset=NONE, backend=None, n_threads=None
-    ):
+    def __init__(self, X, group, y, s, rule, *, gain=NONE, discount=NONE, order=None, offset=NONE, backend=None, n_threads=None):
         super().__init__(X, rule, offset, backend, n_threads)
         self.group, self.y, self.s, self.gain, self.discount = group, y, s, gain, discount
         self.order = in_order(group, y) if order is None else order

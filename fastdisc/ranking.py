@@ -210,8 +210,8 @@ class PairwiseRanker(BaseEstimator):
             )
         if group is None and sweep.rule.loss == PairLoss.LOGISTIC and sweep.pairs > FORGOTTEN:
             warnings.warn(
-                f"without group all {len(y):,} rows are one query: each sweep looks at {sweep.pairs:,} pairs. Pass group, or take "
-                "loss='squared_hinge' or 'margin', which do not look at each pair.",
+                f"without group all {len(y):,} rows are one query: each sweep looks at {sweep.pairs:,} pairs. Pass group, or "
+                "take loss='squared_hinge' or 'margin', which do not look at each pair.",
                 UserWarning,
                 stacklevel=3,
             )
