@@ -276,3 +276,15 @@ def test_queries_so_large_that_all_threads_work_on_them(rng, grades):
         assert_close(bent[i], b if i else 0.0, 1e-7)
     loss = lambda t: kernels.rank_link(z + t * u, queries, rule, g, 2)[0]  # noqa: E731
     np.testing.assert_allclose((loss(1e-5) - loss(-1e-5)) / 2e-5, found[0][2] @ u, rtol=1e-5)
+
+
+def test_large_queries_of_logistic_pairs(rng):
+    """One after the other on one thread, or side by side: the same bits, and the sums of each alone."""
+    kernels, sizes, rule = _kernels.load("cython"), [20_500, 20_100, 3], PairRule(PairLoss.LOGISTIC)
+    queries, _ = make_queries(rng, sum(sizes), 0, 2, sizes=sizes, equal=True)
+    z = rng.standard_normal(sum(sizes))
+    found = [kernels.rank_link(z, queries, rule, group_grid(queries.starts), threads) for threads in (1, 2)]
+    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
+    first, cut = 20_500, queries.below[0]  # the better rows of the first query
+    slope = 1 / (1 + np.exp(z[0] - z[cut:first]))
+    assert_close(found[0][2][0], -0.25 * slope.sum(), 1e-11)

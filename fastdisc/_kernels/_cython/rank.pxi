@@ -264,6 +264,11 @@ cdef Py_ssize_t pairs_room(const Orders* q, Py_ssize_t n) noexcept nogil:
     return strips if q.loss == PAIR_LOGISTIC or n <= SMALL else max(strips, tree_room(n))
 
 
+cdef inline bint takes_all(const Orders* q, Py_ssize_t g) noexcept nogil:
+    """Whether all threads work on a query: a large tree. Pairs that are looked at one by one are one thread's, query by query."""
+    return q.loss != PAIR_LOGISTIC and q.starts[g + 1] - q.starts[g] > LARGE
+
+
 cdef Py_ssize_t longest_query(starts) except -1:
     """Rows of the longest query; places in the tree are 32-bit numbers."""
     longest = int(np.diff(starts).max())
@@ -286,12 +291,12 @@ def rank_link(z, queries, rule, grid, int n_threads):
     with nogil:
         for c in range(chunks):   # queries that all threads work on, one after the other
             for g in range(bounds[c], bounds[c + 1]):
-                if q.starts[g + 1] - q.starts[g] > LARGE:
+                if takes_all(&q, g):
                     link_query(&q, q.starts[g], q.starts[g + 1], &z_[0], &e[0], &part[c, 0], &work[0, 0], n_threads)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             for g in range(bounds[c], bounds[c + 1]):
-                if q.starts[g + 1] - q.starts[g] <= LARGE:
+                if not takes_all(&q, g):
                     link_query(&q, q.starts[g], q.starts[g + 1], &z_[0], &e[0], &part[c, 0], &work[threadid(), 0], 1)
     total = np.asarray(part).sum(axis=0)
     return total[0], total[1], result
@@ -309,12 +314,12 @@ def rank_bend(z, u, queries, rule, grid, int n_threads):
     cdef double[:, ::1] work = aligned(threads, pairs_room(&q, longest))
     with nogil:
         for g in range(q_count):
-            if q.starts[g + 1] - q.starts[g] > LARGE:
+            if takes_all(&q, g):
                 bend_query(&q, q.starts[g], q.starts[g + 1], &z_[0], &u_[0], &out[0], &work[0, 0], n_threads)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             for g in range(bounds[c], bounds[c + 1]):
-                if q.starts[g + 1] - q.starts[g] <= LARGE:
+                if not takes_all(&q, g):
                     bend_query(&q, q.starts[g], q.starts[g + 1], &z_[0], &u_[0], &out[0], &work[threadid(), 0], 1)
     return result
 
