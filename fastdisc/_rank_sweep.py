@@ -26,7 +26,7 @@ THIN = 128  # rows of a chunk of a gradient, at least: it has sums of its own
 THICK = 512  # rows that a thread sums up for a Hessian of its own, which takes as long to clear and to add as some rows
 CELLS = 1 << 22  # of rows that are gathered at a time for a Hessian
 LONGEST = 20_000  # rows of a query up to which a gradient has scores, pairs and sums in one pass; larger ones take all threads
-GIVEN = 40  # multiply-adds that a given pair takes as long as: 10 ns
+GIVEN = 60  # multiply-adds that a given pair takes as long as: 15 ns (2M hinge pairs of 100k rows, one thread: 31 ms)
 PAIRS = 200_000_000  # pairs times columns of a Hessian: beyond, it is that of a sample
 CURVATURE = {PairLoss.LOGISTIC: 0.25, PairLoss.SQUARED_HINGE: 2.0, PairLoss.HUBER: 1.0}
 

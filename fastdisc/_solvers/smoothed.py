@@ -14,7 +14,7 @@ WIDEST = 2.0  # at zero weights all pairs are within the rounded corner, and ben
 NARROWER = 0.25  # each width of the corner is this share of the last
 PATIENCE = 5  # solutions that do not move
 SHORT = 0.1  # share of a Newton step: shorter ones mean that other pairs bend wherever it goes
-FORCING = 0.01  # residual that conjugate gradients leave: the next step has other pairs, and a poor one is not mended by it
+FORCING = 0.01  # residual that conjugate gradients leave; other values were not tried
 LEAST, MOST = 1e-6, 1e6  # what the Hessian's diagonal is lifted by, in units of its mean: at first, and at last
 
 

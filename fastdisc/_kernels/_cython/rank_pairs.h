@@ -1,9 +1,9 @@
 // The pairs of one row with rows that stand side by side, logistic loss: the inner loop of rank.pxi, on SIMD vectors.
 //
-// With E = exp(z - c) and F = exp(c - z), exp(-|z_v - z_u|) is the lesser of E_v F_u and F_v E_u: one division a pair, and no exp.
+// With E = exp(z - c) and F = exp(c - z), exp(-|z_v - z_u|) is the lesser of E_v F_u and F_v E_u: one division a pair, no exp.
 // Arrays are padded with rows that count nothing, so that no loop has a remainder. (Plain loops with remainders, which summed up
-// arrays that they had written, on one thread: 225 us, not 136, for the 46,552 pairs of 9,000 rows in 470 queries; 2.7 ms, not 1.6,
-// for 1,224,226 pairs of longer queries.)
+// arrays that they had written, on one thread: 225 us, not 136, for the 46,552 pairs of 9,000 rows in 470 queries; 2.7 ms, not
+// 1.6, for 1,224,226 pairs of longer queries.)
 #pragma once
 #include "tiles.h"
 

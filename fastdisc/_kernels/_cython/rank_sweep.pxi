@@ -2,7 +2,7 @@
 # rows are in cache; of others each is a pass of its own.
 
 cdef enum:
-    WARM = 1 << 14   # cells of the queries that are worked on together, unless one alone has more: 128 KB
+    WARM = 1 << 14   # cells of the queries that are worked on together, unless one alone has more: 128 KB, to stay in L2
 
 
 # What a chunk of queries needs: pointers that all threads share.
