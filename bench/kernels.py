@@ -117,6 +117,17 @@ def rank_link(rule, n=145_000, count=150):
     return make
 
 
+def rank_sweep(rule, n=145_000, count=150, d=74):
+    def make():
+        X, r, starts = groups(n, count, d)
+        sweep = RankSweep(X, np.repeat(np.arange(len(starts) - 1), np.diff(starts)), r, ONE, rule)
+        w, none = weights(1, d)[0, 1:].copy(), np.empty(0)
+        call = lambda k: k.rank_sweep(X, sweep.places, sweep.queries, rule, w, none, sweep.sweep_grid, THREADS)  # noqa: E731
+        return X, THREADS, dict.fromkeys(BACKENDS, call)
+
+    return make
+
+
 def combine(n=145_000, d=74):
     def make():
         X, _, _ = groups(n, 150, d)
@@ -185,6 +196,7 @@ PROBLEMS = {
     "sigmoid squared error gradient 1M x 28 float64": sweep(1_000_000, 28, "float64", 1, link=Link.SIGMOID),
     "ranking, squared hinge of 145k scores, 150 queries": rank_link(PairRule(PairLoss.SQUARED_HINGE, 1.0)),
     "ranking, logistic pairs of 145k scores, 150 queries": rank_link(PairRule(PairLoss.LOGISTIC)),
+    "ranking, gradient of logistic pairs 145k x 74, 150 queries": rank_sweep(PairRule(PairLoss.LOGISTIC)),
     "ranking, rows times errors 145k x 74": combine(),
     "ranking updates 500k pairs, d=46": rank_pairs(),
     "sparse rows (11k x 42k) times a matrix, K=20, float32": times(),

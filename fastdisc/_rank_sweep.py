@@ -14,72 +14,40 @@ from functools import cached_property
 import numpy as np
 
 from . import _config
-from ._kernels import CSR, Link, PairLoss, Queries, group_grid
+from ._kernels import CSR, Link, PairLoss, Queries, group_grid, pair_grid
+from ._rank_order import edges, in_order, partners, runs, thin
 from ._rows import dense, moments, norms, take_columns, take_rows
 from ._sweep import Sums, _grid, work
 from ._validate import check_finite, raise_too_large
 
 NONE = np.empty(0)
 FEW = 64  # rows of a query in a sample, at least, unless it has fewer
+THIN = 128  # rows of a chunk of a gradient, at least: it has sums of its own
 THICK = 512  # rows that a thread sums up for a Hessian of its own, which takes as long to clear and to add as some rows
 CELLS = 1 << 22  # of rows that are gathered at a time for a Hessian
+LONGEST = 20_000  # rows of a query up to which a gradient has scores, pairs and sums in one pass; larger ones take all threads
+GIVEN = 60  # multiply-adds that a given pair takes as long as: 15 ns (2M hinge pairs of 100k rows, one thread: 31 ms)
 PAIRS = 200_000_000  # pairs times columns of a Hessian: beyond, it is that of a sample
 CURVATURE = {PairLoss.LOGISTIC: 0.25, PairLoss.SQUARED_HINGE: 2.0, PairLoss.HUBER: 1.0}
 
 
-def in_order(group, y):
-    """Rows query by query, from the best down: their numbers, and the starts, above and below of `Queries`."""
-    rows = np.lexsort((-y, group))
-    return rows, *edges(group[rows], y[rows])
+class Weighed:
+    """Some rows and their weights, for `moments` alone."""
 
+    def __init__(self, X, s):
+        self.X, self.s = X, s
 
-def edges(group, y):
-    """Where queries start, and where each row's grade begins and ends, of rows in order."""
-    query = group[1:] != group[:-1]
-    starts = np.flatnonzero(np.concatenate([[True], query, [True]])).astype(np.int64)
-    cuts = np.flatnonzero(np.concatenate([[True], query | (y[1:] != y[:-1]), [True]])).astype(np.int64)
-    return starts, np.repeat(cuts[:-1], np.diff(cuts)), np.repeat(cuts[1:], np.diff(cuts))
+    def total(self):
+        return float(self.s.sum())
 
-
-def pair_totals(group, y, s, count):
-    """The weight of all ordered pairs of each of `count` queries."""
-    rows, starts, above, below = in_order(group, y)
-    each = np.broadcast_to(s, len(y))[rows]
-    totals = np.zeros(count)
-    totals[group[rows[starts[:-1]]]] = np.add.reduceat(each * partners(each, starts, above, below)[1], starts[:-1])
-    return totals
-
-
-def partners(s, starts, above, below):
-    """The weight of the rows that are better than each of its query, and of those that are worse, of rows in order.
-
-    Differences of one running sum over all queries, in units of the largest weight of each: they must not lose the digits of
-    queries of small weights.
-    """
-    sizes = np.diff(starts)
-    unit = np.repeat(np.maximum.reduceat(s, starts[:-1]), sizes)
-    sums = np.concatenate([[0.0], np.cumsum(np.divide(s, unit, out=np.zeros(len(s)), where=unit > 0))])
-    better, worse = sums[above] - np.repeat(sums[starts[:-1]], sizes), np.repeat(sums[starts[1:]], sizes) - sums[below]
-    return unit * better, unit * worse
-
-
-def ideal(gain, s, codes, starts, k):
-    """Gains in units of what the best order of each query has in its first k rows; rows of weight 0 do not count."""
-    gain = np.where(s > 0, gain, 0.0)
-    order = np.lexsort((-gain, codes))
-    rank = runs(np.diff(starts))
-    worth = np.where(rank < k, gain[order] / np.log2(rank + 2.0), 0.0)
-    best = np.add.reduceat(worth, starts[:-1])
-    unit = np.repeat(np.divide(1.0, best, out=np.zeros(len(best)), where=best > 0), np.diff(starts))
-    out = np.empty_like(gain)
-    out[order] = gain[order] * unit
-    return out
-
-
-def runs(sizes):
-    """0, 1, ... of each of some runs, one after the other."""
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+    def moments(self):
+        """0, because means cancel in every pair, and the standard deviation of each column."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, deviation = moments(self.X, self.s)
+        if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
+            check_finite(self.X)
+            raise_too_large(self.X)
+        return np.zeros_like(mean), deviation
 
 
 class Scores:
@@ -120,9 +88,13 @@ class Scores:
             g = self.kernels.combine(self.X, e, _grid(self.X, 1, 1, single=False), n)
         return np.concatenate([[0.0], g])[None, :]
 
-    def __call__(self, W, order=1):
+    def _gradient(self, W):
+        """Loss, weight of the pairs that count, gradient."""
         loss, active, e = self._link(self.scores(W))
-        g = self._sum(e) if order and np.isfinite(loss) else np.full(W.shape, np.nan)
+        return loss, active, self._sum(e) if np.isfinite(loss) else np.full(W.shape, np.nan)
+
+    def __call__(self, W, order=1):
+        loss, active, g = self._gradient(W) if order else (*self._link(self.scores(W))[:2], np.full(W.shape, np.nan))
         if order and not (np.isfinite(loss) and np.isfinite(g).all()):
             check_finite(self.X)
             if np.abs(W).max() <= 1:
@@ -162,13 +134,12 @@ class Scores:
         return norms(self.X, np.ascontiguousarray(4 * CURVATURE.get(self.rule.loss, 1.0) * self.degrees()), axis=0)
 
     def moments(self):
-        """0, because means cancel in every pair, and the standard deviation of each column."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, deviation = moments(self.X, self._masses())
-        if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
-            check_finite(self.X)
-            raise_too_large(self.X)
-        return np.zeros_like(mean), deviation
+        return Weighed(self.X, self._masses()).moments()
+
+    def part(self, rows):
+        """Some of the rows, copied: not their pairs, but what `moments` takes."""
+        s = self._masses()
+        return Weighed(take_rows(self.X, rows), s[rows] if len(s) > 1 else s)
 
 
 class RankSweep(Scores):
@@ -176,13 +147,14 @@ class RankSweep(Scores):
 
     `group` and `y` are the query and the grade of each row of X, numbers of any kind. `s` is (N,) or (1,): a pair weighs the
     product of its rows' weights. With `gain`, (N,), pairs also weigh what exchanging them would change in the queries'
-    discounted gains, in the order of the last `reorder`.
+    discounted gains, in the order of the last `reorder`. `order` is that of group and y, where it is known: see `in_order`.
     """
 
-    def __init__(self, X, group, y, s, rule, *, gain=NONE, discount=NONE, offset=NONE, backend=None, n_threads=None):
+    def __init__(self, X, group, y, s, rule, *, gain=NONE, discount=NONE, order=None, offset=NONE, backend=None, n_threads=None):
         super().__init__(X, rule, offset, backend, n_threads)
         self.group, self.y, self.s, self.gain, self.discount = group, y, s, gain, discount
-        self.places, *starts_and_edges = in_order(group, y)
+        self.order = in_order(group, y) if order is None else order
+        self.places, *starts_and_edges = self.order
         pick = lambda a: np.ascontiguousarray(a[self.places], dtype=np.float64) if len(a) > 1 else a  # noqa: E731
         self.queries = Queries(*starts_and_edges, pick(s), pick(gain), pick(discount))
         self.straight = bool((self.places == np.arange(len(self.places))).all())  # rows stand in that order already
@@ -199,7 +171,29 @@ class RankSweep(Scores):
         return out
 
     def _pair_work(self):
-        return 4 * (self.pairs if self.rule.loss == PairLoss.LOGISTIC else 20 * self.rows)
+        return 8 * self.pairs if self.rule.loss == PairLoss.LOGISTIC else 80 * self.rows
+
+    @cached_property
+    def together(self):
+        """Whether the rows of each query stand together, in the order of the queries, and none has too many to stay in cache."""
+        return int(np.diff(self.queries.starts).max()) <= LONGEST and bool((self.group[1:] >= self.group[:-1]).all())
+
+    @cached_property
+    def sweep_grid(self):
+        """Chunks of queries, each with rows enough to be worth sums of its own; of sparse rows, values enough."""
+        d = self.X.shape[1]
+        rows = THIN if not self.sparse else 16 * d * self.rows // max(1, len(self.X.data))
+        return group_grid(self.queries.starts, d, max(THIN, rows))
+
+    def _gradient(self, W):
+        if not self.together or (self.last is not None and np.array_equal(W, self.last[0])):
+            return super()._gradient(W)
+        with _config.threads(self.n_threads, work(self.X, 1, 1) + self._pair_work()) as n:
+            loss, active, g, z = self.kernels.rank_sweep(
+                self.X, self.places, self.queries, self.rule, W[0, 1:], self.offset, self.sweep_grid, n
+            )
+        self.last = W.copy(), z
+        return loss, active, np.concatenate([[0.0], g])[None, :]
 
     def _link(self, z):
         with _config.threads(self.n_threads, self._pair_work()) as n:
@@ -224,6 +218,8 @@ class RankSweep(Scores):
 
     def total(self):
         """The weight of all pairs: that of each row times that of the rows below it."""
+        if len(self.s) == 1:
+            return float(self.s[0] ** 2 * self.pairs)
         return float((self._each() * self._partners()[1]).sum())
 
     def _each(self):
@@ -248,27 +244,33 @@ class RankSweep(Scores):
             if part.pairs < self.pairs / 2:
                 return part.hessian(W)
         z, starts, H = self._ordered(self.scores(W)), self.queries.starts, np.zeros((d, d))
+        if self.rows * d <= CELLS:
+            return self._add_hessian(*self._all, z, H)
         cuts = np.unique(np.searchsorted(starts, np.arange(0, self.rows, max(1, CELLS // d)), side="left"))
         for first, last in zip(cuts, [*cuts[1:], len(starts) - 1], strict=True):
             if first == last:
                 continue
-            lo, hi = starts[first], starts[last]
-            X, queries = self._gathered(lo, hi), self._slice(first, last)
-            with _config.threads(self.n_threads, (hi - lo) * d * d) as n:
-                H += self.kernels.rank_hessian(X, z[lo:hi], queries, self.rule, group_grid(queries.starts, d * d, THICK), n)
+            self._add_hessian(*self._some(first, last), z[starts[first] : starts[last]], H)
         return H
 
-    def _gathered(self, lo, hi):
-        """The rows from lo to hi, in the order of the queries, as float64 in C order."""
-        whole = hi - lo == self.rows and self.X.shape[0] * self.X.shape[1] <= CELLS
-        return self._all if whole else self._taken(lo, hi)
+    def _add_hessian(self, X, queries, grid, z, H):
+        with _config.threads(self.n_threads, X.size * X.shape[1]) as n:
+            H += self.kernels.rank_hessian(X, z, queries, self.rule, grid, n)
+        return H
 
     @cached_property
     def _all(self):
-        """All rows, kept where they are gathered at once: each Hessian would wait for fresh memory."""
-        return self._taken(0, self.rows)
+        """All queries, kept where they are taken at once: each Hessian would wait for fresh memory."""
+        return self._some(0, len(self.queries.starts) - 1)
+
+    def _some(self, first, last):
+        """Queries first to last as `rank_hessian` takes them: rows, orders, grid."""
+        queries, d = self._slice(first, last), self.X.shape[1]
+        X = self._taken(self.queries.starts[first], self.queries.starts[last])
+        return X, queries, group_grid(queries.starts, d * d, THICK)
 
     def _taken(self, lo, hi):
+        """The rows from lo to hi, in the order of the queries, as float64 in C order."""
         return dense(take_rows(self.X, slice(lo, hi) if self.straight and not self.sparse else self.places[lo:hi]))
 
     def _slice(self, first, last):
@@ -302,7 +304,7 @@ class RankSweep(Scores):
 
     def changed(self, **what):
         """The same sweep but for what is named."""
-        now = {name: getattr(self, name) for name in ("X", "group", "y", "s", "rule", "gain", "discount")}
+        now = {name: getattr(self, name) for name in ("X", "group", "y", "s", "rule", "gain", "discount", "order")}
         return RankSweep(**(now | self.options | what))
 
     def count(self):
@@ -318,12 +320,13 @@ class RankSweep(Scores):
         weight = s[first] * s[second] if len(s) > 1 else s**2
         return np.column_stack([self.places[first], self.places[second]]), weight
 
-    def part(self, rows, factors=1.0):
-        """A sweep over some of the rows, copied, in the order of the queries, their weights multiplied."""
+    def _thinned(self, places, factors):
+        """A sweep over some rows of the queries' order, copied, their weights multiplied."""
+        rows = self.places[places]
         pick = lambda a: a[rows] if len(a) > 1 else a  # noqa: E731
-        s = np.broadcast_to(pick(self.s) * factors, len(rows)).copy()
         few = {name: pick(getattr(self, name)) for name in ("group", "y", "gain", "discount", "offset")}
-        return self.changed(X=take_rows(self.X, rows), s=s, **few)
+        order = np.arange(len(rows)), *edges(few["group"], few["y"])
+        return self.changed(X=take_rows(self.X, rows), s=pick(self.s) * factors, order=order, **few)
 
     def sample(self, m, seed, spread=False):
         """A sweep over about m rows, weighted so that its sums are to be expected of all pairs.
@@ -341,14 +344,15 @@ class RankSweep(Scores):
         places = np.flatnonzero(inside[query])
         keep, factors = thin(self._cells(query, places), m, rng)
         factors = factors * np.sqrt(len(sizes) / many)  # of a pair: once for each of its rows
-        rows = self.places[places[keep]]
-        part = self.part(rows, factors)
+        part = self._thinned(places[keep], factors)
         return part if part.pairs else self
 
     def _cells(self, query, places):
         """Numbers of the cells of query and grade that these rows are in; of many grades, those of 16 neighbouring ranges."""
         starts, above = self.queries.starts, self.queries.above
         new = np.concatenate([[True], above[1:] != above[:-1]])
+        if np.add.reduceat(new, starts[:-1], dtype=np.int64).max() <= 16:
+            return above[places]
         grade = np.cumsum(new) - 1
         grade = grade - grade[starts[:-1]][query]
         most = np.maximum.reduceat(grade, starts[:-1])[query] + 1
@@ -360,34 +364,21 @@ class RankSweep(Scores):
         return self.changed(X=take_columns(self.X, chosen))
 
 
-def thin(cells, m, rng):
-    """About m rows, no more than so many of each cell: their places, and by how much each stands for others of its cell.
-
-    Rows of a cell stand together; of those that are cut down, one row is drawn from each of some equally long runs.
-    """
-    edges = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1], [True]]))
-    counts = np.diff(edges)
-    levels = np.sort(counts)
-    room = np.cumsum(levels) + levels * np.arange(len(levels) - 1, -1, -1)  # rows left when cells are cut to each level
-    cap = int(levels[np.searchsorted(room, m, side="right") - 1]) if room[0] <= m else 1
-    takes = np.minimum(counts, max(1, cap, m // len(counts)))
-    width = np.repeat(counts / takes, takes)
-    keep = np.repeat(edges[:-1], takes) + ((runs(takes) + rng.random(len(width))) * width).astype(np.int64)
-    return np.minimum(keep, np.repeat(edges[1:], takes) - 1), width
-
-
 class PairSweep(Scores):
     """Loss, gradient and Hessian over given (preferred, other) pairs of rows, (P, 2) int64; s is (P,) or (1,)."""
 
     def __init__(self, X, pairs, s, rule, *, offset=NONE, backend=None, n_threads=None):
         super().__init__(X, rule, offset, backend, n_threads)
         self.pairs_of, self.s = pairs, s
+        self.grid = pair_grid(self.rows, len(pairs))
 
     def _link(self, z):
-        return self.kernels.pair_link(z, self.pairs_of, self.s, self.rule)
+        with _config.threads(self.n_threads, GIVEN * len(self.pairs_of)) as n:
+            return self.kernels.pair_link(z, self.pairs_of, self.s, self.rule, self.grid, n)
 
     def _bend(self, z, u):
-        return self.kernels.pair_bend(z, u, self.pairs_of, self.s, self.rule)
+        with _config.threads(self.n_threads, GIVEN * len(self.pairs_of)) as n:
+            return self.kernels.pair_bend(z, u, self.pairs_of, self.s, self.rule, self.grid, n)
 
     def total(self):
         return float(self.s.sum() if len(self.s) > 1 else self.s[0] * len(self.pairs_of))
@@ -423,13 +414,6 @@ class PairSweep(Scores):
             return ((a > 0) & (a <= self.rule.width)) / self.rule.width
         u = np.exp(-np.abs(a))
         return u / (1 + u) ** 2
-
-    def part(self, rows, factors=1.0):
-        """These rows, for `moments` alone: pairs are not kept."""
-        masses = self.masses[rows]
-        part = self.changed(X=take_rows(self.X, rows), pairs=self.pairs_of[:1] * 0, s=masses.sum(keepdims=True), offset=NONE)
-        part.masses = masses
-        return part
 
     def changed(self, **what):
         """The same sweep but for what is named."""

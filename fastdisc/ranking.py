@@ -17,8 +17,9 @@ from ._base import all_or_nothing, choice, number
 from ._kernels import Link, PairLoss, PairRule
 from ._problem import Problem
 from ._rank_online import Stream
+from ._rank_order import ideal, pair_totals
 from ._rank_rounds import climb
-from ._rank_sweep import NONE, PairSweep, RankSweep, ideal, pair_totals
+from ._rank_sweep import NONE, PairSweep, RankSweep
 from ._solvers import Trace, choose, lbfgs, newton, newton_cg, proximal, smoothed
 from ._sweep import Standardized, outputs
 
@@ -28,6 +29,8 @@ SOLVERS = {
     "lbfgs": (lbfgs.solve, 2000),
     "proximal": (proximal.solve, 1000),
 }
+FORGOTTEN = 10_000_000_000  # pairs of one query, 13 s a sweep at 1.3 ns each: `group` may have been forgotten
+SMOOTHED = {"newton": smoothed.newton, "newton-cg": smoothed.newton_cg}  # for "margin"
 RULES = {
     "hinge": PairRule(PairLoss.HINGE, 0.0),
     "margin": PairRule(PairLoss.HINGE, 1.0),
@@ -184,8 +187,10 @@ class PairwiseRanker(BaseEstimator):
         y : array of shape (N,)
             Grades or real utilities: within a query, the higher the better.
         group : array of shape (N,) or (Q,), optional
-            The query of each row, in any order; or the sizes of queries whose rows stand together. None: one query. As many
-            values as there are rows are names of queries, always: queries of one row each, given as sizes, would be misread.
+            The query of each row, in any order; or the sizes of queries whose rows stand together. None: all rows are one query,
+            each compared with every other; where that is more work than anybody would want of the logistic losses, a warning
+            says so. As many values as there are rows are names of queries, always: queries of one row each, given as sizes,
+            would be misread.
         sample_weight : array of shape (N,), optional
             A pair weighs the product of its rows' weights.
         query_weight : array of shape (Q,), optional
@@ -202,6 +207,13 @@ class PairwiseRanker(BaseEstimator):
         if sweep.total() == 0:
             raise ValueError(
                 f"there is no order to learn: no two rows of a query that have a weight differ in y (n_samples={len(y)})"
+            )
+        if group is None and sweep.rule.loss == PairLoss.LOGISTIC and sweep.pairs > FORGOTTEN:
+            warnings.warn(
+                f"without group all {len(y):,} rows are one query: each sweep looks at {sweep.pairs:,} pairs. Pass group, or "
+                "take loss='squared_hinge' or 'margin', which do not look at each pair.",
+                UserWarning,
+                stacklevel=3,
             )
         if len(gain):
             k = _validate_rank.depth(self.truncation, "truncation")
@@ -336,8 +348,8 @@ class PairwiseRanker(BaseEstimator):
         if self.loss == "margin" and name == "newton" and not sweep.exact():
             name = "newton-cg"
         solve, limit = SOLVERS[name]
-        solve = smoothed.newton if self.loss == "margin" and name == "newton" else solve
-        limit = limit if self.max_iter is None else self.max_iter
+        solve = SMOOTHED.get(name, solve) if self.loss == "margin" else solve
+        limit = self.max_iter if self.max_iter is not None else max(limit, 1000) if self.loss == "margin" else limit
         tol = self.tol if self.tol is not None else 1e-3 if self.loss == "margin" else 1e-6
         inner = partial(solve, l1=problem.l1(l1)) if name == "proximal" else solve
         if self.loss == "margin":

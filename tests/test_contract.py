@@ -87,7 +87,10 @@ LAYERS = [
     ),
     ("problem", {"_problem", "_inference", "special", "metrics", "_decisions", "_rank_rounds"}),
     ("solvers", {"_solvers"}),
-    ("sweep", {"_sweep", "_together", "_turned", "_kept", "_visits", "_rows", "_moments", "_rank_sweep", "_rank_online"}),
+    (
+        "sweep",
+        {"_sweep", "_together", "_turned", "_kept", "_visits", "_rows", "_moments", "_rank_order", "_rank_sweep", "_rank_online"},
+    ),
     ("kernels", {"_kernels"}),
 ]
 RANK = {module: rank for rank, (_, modules) in enumerate(LAYERS) for module in modules}

@@ -8,7 +8,7 @@ from scipy.stats import kendalltau
 from sklearn.metrics import ndcg_score
 
 from fastdisc import _kernels
-from fastdisc._kernels import Metric, PairLoss, PairRule, grid, group_grid
+from fastdisc._kernels import Grid, Metric, PairLoss, PairRule, grid, group_grid
 
 ALL = 10**9
 LOSSES = list(PairLoss)
@@ -131,7 +131,7 @@ def test_given_pairs(backend, rng, loss):
     for s in (rng.random(80), np.full(1, 0.5)):
         rule, weights = PairRule(loss, 1.0, 0.3), np.broadcast_to(s, 80)
         values = [oracles.pair_loss(loss.name, 1.0 + z[v] - z[a], 0.3) for a, v in pairs]
-        total, active, e = backend.pair_link(z, pairs, s, rule)
+        total, active, e = backend.pair_link(z, pairs, s, rule, Grid(1, 30), 2)
         assert_close(total, sum(w * value[0] for w, value in zip(weights, values, strict=True)))
         expected, bent = np.zeros(40), np.zeros(40)
         for (a, v), w, (_, slope, bend) in zip(pairs, weights, values, strict=True):
@@ -142,7 +142,50 @@ def test_given_pairs(backend, rng, loss):
         assert_close(e, expected)
         counted = [z[v] >= z[a] if loss == PairLoss.LOGISTIC else 1.0 + z[v] - z[a] > 0 for a, v in pairs]
         assert_close(active, weights[counted].sum())
-        assert_close(backend.pair_bend(z, u, pairs, s, rule), bent)
+        assert_close(backend.pair_bend(z, u, pairs, s, rule, Grid(1, 30), 2), bent)
+
+
+@pytest.mark.parametrize(("dtype", "layout"), [("float64", "C"), ("uint8", "F"), ("float32", "csr64")])
+@pytest.mark.parametrize("loss", [PairLoss.LOGISTIC, PairLoss.SQUARED_HINGE])
+def test_gradients_by_the_definition(backend, rng, dtype, layout, loss):
+    """Rows in any order within queries, of which one goes through the tree; with offsets and without."""
+    sizes = [40, 1, 150, 7, 12, 123]
+    queries, y = make_queries(rng, 333, 0, 4, sizes=sizes)
+    group, X, w = groups_of(queries), make_features(rng, 333, 7, dtype, layout), 0.1 * rng.standard_normal(7)
+    places = np.concatenate([lo + rng.permutation(m) for lo, m in zip(queries.starts[:-1], sizes, strict=True)])
+    dense, rule = np.asarray(oracles.dense(X)), PairRule(loss, 0.0 if loss == PairLoss.LOGISTIC else 1.0)
+    for o in (rng.standard_normal(333), np.empty(0)):
+        z = dense @ w + (o if len(o) else 0.0)
+        loss_, active, e, _ = oracles.rank(z[places], group, y, queries.s, loss.name, rule.margin, 1.0)
+        found = backend.rank_sweep(X, places, queries, rule, w, o, group_grid(queries.starts, 7, 20), 2)
+        for a, b in zip(found, (loss_, active, dense[places].T @ e, z), strict=True):
+            assert_close(a, b)
+
+
+@pytest.mark.parametrize("s", [np.full(1, 0.5), np.repeat([0.3, 2.0], [700, 1300])], ids=["equal", "by query"])
+def test_losses_of_many_equal_pairs(fast, reference, rng, s):
+    """Logarithms are taken of products of many pairs, all of them far apart in one query and near in the other."""
+    queries, _ = make_queries(rng, 2000, 0, 2, sizes=[700, 1300])
+    queries = queries._replace(s=s)
+    z, rule, g = (
+        rng.standard_normal(2000) * np.repeat([200.0, 1e-3], [700, 1300]),
+        PairRule(PairLoss.LOGISTIC),
+        group_grid(queries.starts),
+    )
+    for scale in (1.0, 0.1, 1e-9):
+        for a, b in zip(
+            fast.rank_link(scale * z, queries, rule, g, 1), reference.rank_link(scale * z, queries, rule, g, 1), strict=True
+        ):
+            assert_close(a, b, 2e-11)  # plain sums of 900,000 equal numbers
+
+
+def test_losses_of_separated_pairs_keep_their_digits(fast):
+    queries, _ = make_queries(np.random.default_rng(0), 40, 0, 2, sizes=[40], equal=True)
+    better = queries.above == 0
+    z = np.where(better, 15.0, -15.0)
+    pairs = better.sum() * (~better).sum()
+    loss = fast.rank_link(z, queries, PairRule(PairLoss.LOGISTIC), group_grid(queries.starts), 1)[0]
+    assert loss == pytest.approx(0.25 * pairs * np.log1p(np.exp(-30.0)), rel=1e-13)
 
 
 @pytest.mark.parametrize(("dtype", "layout"), [("float64", "C"), ("float32", "C"), ("uint8", "F"), ("float32", "csr64")])
@@ -233,3 +276,15 @@ def test_queries_so_large_that_all_threads_work_on_them(rng, grades):
         assert_close(bent[i], b if i else 0.0, 1e-7)
     loss = lambda t: kernels.rank_link(z + t * u, queries, rule, g, 2)[0]  # noqa: E731
     np.testing.assert_allclose((loss(1e-5) - loss(-1e-5)) / 2e-5, found[0][2] @ u, rtol=1e-5)
+
+
+def test_large_queries_of_logistic_pairs(rng):
+    """One after the other on one thread, or side by side: the same bits, and the sums of each alone."""
+    kernels, sizes, rule = _kernels.load("cython"), [20_500, 20_100, 3], PairRule(PairLoss.LOGISTIC)
+    queries, _ = make_queries(rng, sum(sizes), 0, 2, sizes=sizes, equal=True)
+    z = rng.standard_normal(sum(sizes))
+    found = [kernels.rank_link(z, queries, rule, group_grid(queries.starts), threads) for threads in (1, 2)]
+    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
+    first, cut = 20_500, queries.below[0]  # the better rows of the first query
+    slope = 1 / (1 + np.exp(z[0] - z[cut:first]))
+    assert_close(found[0][2][0], -0.25 * slope.sum(), 1e-11)

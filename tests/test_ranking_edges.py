@@ -186,3 +186,29 @@ def test_numbers_too_large_for_a_kernel_are_no_problem():
     assert metrics.expected_reciprocal_rank([1, 0], [1, 2], highest=3000) == 0
     assert np.isnan(metrics.ndcg_score([], [], empty="skip"))
     assert metrics.top_k([], 2, group=[]).shape == (0, 0)
+
+
+@pytest.mark.parametrize("solver", ["newton", "newton-cg"])
+def test_the_margin_converges_where_the_penalty_is_weak(solver):
+    """With the corner narrow and few pairs in it, Hessians alone do not tell where to go."""
+    rng = np.random.default_rng(1)
+    F = rng.standard_normal((600, 8)) * np.exp(rng.standard_normal(8))
+    query = np.repeat(np.arange(30), 20)
+    y = np.digitize(F @ rng.standard_normal(8) + 0.7 * rng.standard_normal(600), [-1, 1])
+    u, v = np.nonzero((query[:, None] == query) & (y[:, None] > y))
+    D = F[u] - F[v]
+    for C in (1.0, 1e5):
+        value = lambda w, C=C: C * np.maximum(0, 1 - D @ w).sum() + w @ w / 2  # noqa: E731
+        model = PairwiseRanker("margin", C=C, solver=solver, tol=1e-7).fit(F, y, group=query)
+        assert model.converged_ and model.gradient_norm_ <= 1e-7
+        least = value(model.coef_)
+        for size in (1e-2, 1e-4):
+            assert all(value(model.coef_ + size * rng.standard_normal(8)) >= least * (1 - 1e-7) for _ in range(50))
+
+
+def test_a_forgotten_group_is_noticed(monkeypatch):
+    monkeypatch.setattr("fastdisc.ranking.FORGOTTEN", 1000)
+    with pytest.warns(UserWarning, match="without group all 60 rows are one query"):
+        PairwiseRanker().fit(X, Y)
+    PairwiseRanker().fit(X, Y, group=QUERY)
+    PairwiseRanker("squared_hinge").fit(X, Y)

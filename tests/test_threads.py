@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastdisc
 from fastdisc import _config, _kernels
-from fastdisc._kernels import CSR, NO_OFFSET, Loss, Metric, PairLoss, PairRule, Rule, Walk, grid, group_grid
+from fastdisc._kernels import CSR, NO_OFFSET, Loss, Metric, PairLoss, PairRule, Rule, Walk, grid, group_grid, pair_grid
 
 NONE = np.zeros((0, 21))
 
@@ -49,6 +49,11 @@ def test_bits_of_ranking_do_not_depend_on_threads(backend, rng):
         same_bits([backend.rank_link(z, queries, rule, g, n) for n in (1, 2, 3, 8)])
         same_bits([[backend.rank_bend(z, u, queries, rule, g, n)] for n in (1, 2, 3, 8)])
         same_bits([[backend.rank_hessian(X, z, queries, rule, g, n)] for n in (1, 2, 3, 8)])
+        same_bits([backend.rank_sweep(X, np.arange(3000), queries, rule, np.ones(5), z, g, n) for n in (1, 2, 3, 8)])
+        given, few = rng.integers(0, 3000, (20_000, 2)), pair_grid(3000, 20_000)
+        assert few.chunk < 5000
+        same_bits([backend.pair_link(z, given, np.ones(1), rule, few, n) for n in (1, 2, 3, 8)])
+        same_bits([[backend.pair_bend(z, u, given, np.ones(1), rule, few, n)] for n in (1, 2, 3, 8)])
     same_bits([[backend.combine(X, e, grid(X.shape, 8), n)] for n in (1, 2, 3, 8)])
     same_bits([[backend.group_metric(Metric.NDCG, y + 1, z, queries.starts, 10, g, n)] for n in (1, 2, 3, 8)])
 

@@ -262,6 +262,15 @@ class Kernels(Protocol):
         """
 
     @staticmethod
+    def rank_sweep(X, places, queries: Queries, rule: PairRule, w, o, grid: GroupGrid, n_threads: int):
+        """Loss over all ordered pairs within queries, its gradient by the weights, and the scores: (10.46)-(10.48).
+
+        The rows of X stand query by query, within one in any order: row i of the queries is row places[i] of X, (N,) int64. w is
+        (d,), o is (N,) float64 by rows of X, added to the scores, or (0,). Returns (loss, weight of the pairs that count, g (d,),
+        z (N,) by rows of X), as `outputs`, `rank_link` and `combine` would one after the other; products are float64.
+        """
+
+    @staticmethod
     def rank_hessian(X, z, queries: Queries, rule: PairRule, grid: GroupGrid, n_threads: int):
         """The Hessian of the loss over all ordered pairs within queries: of (10.46), as used by (10.48).
 
@@ -269,14 +278,14 @@ class Kernels(Protocol):
         """
 
     @staticmethod
-    def pair_link(z, pairs, s, rule: PairRule):
+    def pair_link(z, pairs, s, rule: PairRule, grid: Grid, n_threads: int):
         """Loss over given pairs, and its derivative by the scores: (10.46), (10.48).
 
-        z is (N,), pairs and s as in `rank_pairs`. Returns what `rank_link` does.
+        z is (N,), pairs and s as in `rank_pairs`; the grid is that of `pair_grid`. Returns what `rank_link` does.
         """
 
     @staticmethod
-    def pair_bend(z, u, pairs, s, rule: PairRule):
+    def pair_bend(z, u, pairs, s, rule: PairRule, grid: Grid, n_threads: int):
         """The second derivative by the scores times a direction's scores u, over given pairs: of (10.46), as used by (10.48)."""
 
     @staticmethod
@@ -366,6 +375,12 @@ def group_grid(starts: np.ndarray, size: int = 1, rows: int = 1) -> GroupGrid:
     chunks = min(CHUNKS, max(2, MEMORY // (8 * size)), max(2, int(starts[-1]) // rows))
     bounds = np.unique(np.searchsorted(starts, np.linspace(0, starts[-1], chunks + 1).astype(np.int64)))
     return GroupGrid(64, bounds)
+
+
+def pair_grid(rows: int, pairs: int) -> Grid:
+    """Chunks of given pairs, each with a number of its own for every row: no more of those than there are pairs."""
+    chunks = max(1, min(CHUNKS // 4, pairs // max(1, rows), pairs // ROWS_HESSIAN))
+    return Grid(1, -(-pairs // chunks))
 
 
 def load(name: str) -> Kernels:

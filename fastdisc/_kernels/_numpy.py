@@ -266,6 +266,14 @@ def combine(X, e, grid, n_threads):
     return _float64(X).T @ e
 
 
+def rank_sweep(X, places, queries, rule, w, o, grid, n_threads):
+    """Loss over all ordered pairs within queries, its gradient by the weights, and the scores: (10.46)-(10.48)."""
+    z = outputs(X, Link.IDENTITY, np.concatenate([[0.0], w])[None, :], grid, n_threads)[0][:, 0]
+    z, e = z + o if len(o) else z, np.empty(len(z))
+    loss, active, e[places] = rank_link(z[places], queries, rule, grid, n_threads)
+    return loss, active, combine(X, e, grid, n_threads), z
+
+
 def rank_pairs(X, pairs, s, w, eta, rule):
     """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
     if len(w) != X.shape[1]:

@@ -71,7 +71,7 @@ def rank_hessian(X, z, queries, rule, grid, n_threads):
     return H
 
 
-def pair_link(z, pairs, s, rule):
+def pair_link(z, pairs, s, rule, grid, n_threads):
     """Loss over given pairs, and its derivative by the scores: (10.46), (10.48)."""
     u, v = pairs.T
     s, a = np.broadcast_to(s, len(pairs)), z[v] - z[u] + rule.margin
@@ -80,7 +80,7 @@ def pair_link(z, pairs, s, rule):
     return (s * losses).sum(), s[a > 0].sum() if rule.loss != PairLoss.LOGISTIC else s[a >= rule.margin].sum(), e
 
 
-def pair_bend(z, u, pairs, s, rule):
+def pair_bend(z, u, pairs, s, rule, grid, n_threads):
     """The second derivative by the scores times a direction's scores u, over given pairs: of (10.46), as used by (10.48)."""
     first, second = pairs.T
     bends = s * pair_values(z[second] - z[first] + rule.margin, rule)[2] * (u[second] - u[first])

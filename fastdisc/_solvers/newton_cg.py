@@ -23,7 +23,7 @@ def solve(objective, W, *, tol, max_iter, trace):
     sums, n_iter = objective(W), 0
     size = norm(sums.g)
     stop = trace.add("newton-cg", sums, W)
-    approximate = cache(partial(_metric, objective, W))
+    approximate = cache(partial(preconditioner, objective, W))
     while size > tol * start and not stop and n_iter < max_iter:  # 1
         p = direction(objective, W, sums.g, min(0.3, np.sqrt(size / start) if start else 0.3), approximate)  # 2
         slope = float(np.vdot(sums.g, p))
@@ -40,7 +40,7 @@ def solve(objective, W, *, tol, max_iter, trace):
     return result(W, size, start, tol, n_iter, trace)
 
 
-def _metric(objective, W):
+def preconditioner(objective, W):
     """An approximation of the inverse Hessian that serves all steps."""
     if objective.sparse or W.shape[1] > WIDEST:
         return metric.diagonal(objective, W.shape, objective.sweep.fractions())

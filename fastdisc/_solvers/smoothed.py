@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._config import one_blas_thread
 from . import Result, metric, norm, result, start_norm
 from .lbfgs import search
+from .newton_cg import conjugate_gradients, preconditioner
 
 WIDEST = 2.0  # at zero weights all pairs are within the rounded corner, and bend
 NARROWER = 0.25  # each width of the corner is this share of the last
 PATIENCE = 5  # solutions that do not move
-SHORT = 1e-3  # share of a Newton step: shorter ones mean that other pairs bend wherever it goes
+SHORT = 0.1  # share of a Newton step: shorter ones mean that other pairs bend wherever it goes
+FORCING = 0.01  # residual that conjugate gradients leave; other values were not tried
+LEAST, MOST = 1e-6, 1e6  # what the Hessian's diagonal is lifted by, in units of its mean: at first, and at last
 
 
 def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True, spare=None):
@@ -49,16 +53,43 @@ def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True, 
 
 def newton(objective, W, *, tol, max_iter, trace):
     """Newton with the Hessian of all rows at every step: few pairs bend, others at each step, and a sample would miss them."""
+
+    def direction(sums, W, lift):
+        H = sums.H.copy()
+        H[np.diag_indices_from(H)] += lift * H.diagonal()[1:].mean()
+        return -metric.full(H, W.shape, False)(sums.g)
+
+    return damped(objective, W, 2, direction, "newton", tol, max_iter, trace)
+
+
+def newton_cg(objective, W, *, tol, max_iter, trace):
+    """The same with products alone: see `newton_cg.solve`."""
+    base, first = preconditioner(objective, W), objective(W).g
+    size = float(np.vdot(first, objective.product(W, first))) / max(float(np.vdot(first, first)), np.finfo(float).tiny)
+
+    def direction(sums, W, lift):
+        with one_blas_thread():
+            return conjugate_gradients(lambda V: objective.product(W, V) + lift * size * V, -sums.g, base, FORCING)
+
+    return damped(objective, W, 1, direction, "newton-cg", tol, max_iter, trace)
+
+
+def damped(objective, W, order, direction, name, tol, max_iter, trace):
+    """Steps along direction(sums, W, lift).
+
+    Where the corner is narrow, fewer pairs bend than there are weights, and others wherever a step goes: then the Hessian is
+    lifted, ten times more after a step that has to be cut short, ten times less after one that has not.
+    """
     start = start_norm(objective, W)
-    sums, n_iter = objective(W, 2), 0
-    stop = trace.add("newton", sums, W)
-    while norm(sums.g) > tol * start and not stop and n_iter < max_iter:
-        p = -metric.full(sums.H, W.shape, False)(sums.g)
+    sums, n_iter, lift = objective(W, order), 0, 0.0
+    stop = trace.add(name, sums, W)
+    while norm(sums.g) > tol * start and not stop and n_iter < max_iter and lift <= MOST:
+        p = direction(sums, W, lift)
         slope = float(np.vdot(sums.g, p))
-        found = search(objective, W, p, sums, slope) if slope < 0 else None
-        if found is None or found[0] < SHORT:
-            break
-        W, n_iter = W + found[0] * p, n_iter + 1
-        sums = objective(W, 2)
-        stop = trace.add("newton", sums, W)
+        found = search(objective, W, p, sums, slope, smallest=SHORT) if slope < 0 else None
+        lift = lift / 10 if found and found[0] == 1 else max(10 * lift, LEAST)
+        if found:
+            W, n_iter = W + found[0] * p, n_iter + 1
+            sums = objective(W, 2) if order == 2 else found[1]
+            stop = trace.add(name, sums, W)
     return result(W, norm(sums.g), start, tol, n_iter, trace)

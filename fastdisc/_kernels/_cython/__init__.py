@@ -48,6 +48,7 @@ combine = _module.combine
 rank_link = _module.rank_link
 rank_bend = _module.rank_bend
 rank_hessian = _module.rank_hessian
+rank_sweep = _module.rank_sweep
 pair_link = _module.pair_link
 pair_bend = _module.pair_bend
 group_metric = _module.group_metric

@@ -6,7 +6,7 @@ The contract of the functions is in fastdisc/_kernels/__init__.py.
 """
 cimport numpy as cnp
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport NAN, isfinite, sqrt
+from libc.math cimport INFINITY, NAN, isfinite, sqrt
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.algorithm cimport nth_element, partial_sort, sort
@@ -43,6 +43,9 @@ include "rules.pxi"
 include "ahead.pxi"
 include "walk.pxi"
 include "rank.pxi"
+include "rank_given.pxi"
+include "rank_hessian.pxi"
+include "rank_sweep.pxi"
 include "rank_tree.pxi"
 include "metrics.pxi"
 include "moments.pxi"

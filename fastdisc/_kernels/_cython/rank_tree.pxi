@@ -51,8 +51,8 @@ cdef enum:
 
 
 cdef Py_ssize_t tree_room(Py_ssize_t n) noexcept nogil:
-    """Numbers of a thread's buffers, for queries of up to n rows: those of link_pairs, or those of a tree."""
-    return 4 * STRIP + 10 * n + PARTS * (1 << DIGIT) + 64
+    """Numbers of a tree's buffers, for queries of up to n rows."""
+    return 10 * n + ((PARTS if n > LARGE else 1) << DIGIT) + 64
 
 
 cdef inline Py_ssize_t parts_of(const Tree* tree) noexcept nogil:
@@ -66,7 +66,7 @@ cdef Tree plant(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, 
     memset(&tree, 0, sizeof(Tree))
     tree.lo, tree.n, tree.z = lo, n, z + lo
     tree.above, tree.below, tree.s, tree.step = q.above + lo, q.below + lo, q.s + lo * q.step, q.step
-    tree.items = <Item*>(work + PARTS * (1 << DIGIT))
+    tree.items = <Item*>(work + (parts_of(&tree) << DIGIT))
     tree.other = tree.items + n
     tree.sorted = <double*>(tree.other + n)
     tree.order = <uint32_t*>(tree.sorted + n)

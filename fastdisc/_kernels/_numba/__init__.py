@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from .. import CSR, NO_OFFSET, Link, Mapped, Moment
+from .. import grid as row_grid
 from . import basis, jitted, metrics, moments, rank
 from . import online as steps
 from . import sweeps as many
@@ -220,6 +221,15 @@ def rank_bend(z, u, queries, rule, grid, n_threads):
     return out
 
 
+def rank_sweep(X, places, queries, rule, w, o, grid, n_threads):
+    """Loss over all ordered pairs within queries, its gradient by the weights, and the scores: (10.46)-(10.48)."""
+    rows = row_grid(X.shape, 8, stored=len(X.data) if isinstance(X, CSR) else None)
+    z = outputs(X, Link.IDENTITY, np.concatenate([[0.0], w])[None, :], rows, n_threads)[0][:, 0]
+    z, e = z + o if len(o) else z.copy(), np.empty(len(z))
+    loss, active, e[places] = rank_link(z[places], queries, rule, grid, n_threads)
+    return loss, active, combine(X, e, rows, n_threads), z
+
+
 def rank_hessian(X, z, queries, rule, grid, n_threads):
     """The Hessian of the loss over all ordered pairs within queries: of (10.46), as used by (10.48)."""
     chunks, d = len(grid.bounds) - 1, X.shape[1]
@@ -229,17 +239,21 @@ def rank_hessian(X, z, queries, rule, grid, n_threads):
     return upper + np.triu(upper, 1).T
 
 
-def pair_link(z, pairs, s, rule):
+def _given(z, x, pairs, s, rule, grid, n_threads):
+    chunks = -(-len(pairs) // grid.chunk)
+    sums, part = np.zeros((chunks, 2)), np.zeros((chunks, len(z)))
+    _run(rank.given_driver, n_threads, chunks, z, x, pairs, s, _plain(rule), grid.chunk, sums, part)
+    return *sums.sum(axis=0), part.sum(axis=0)
+
+
+def pair_link(z, pairs, s, rule, grid, n_threads):
     """Loss over given pairs, and its derivative by the scores: (10.46), (10.48)."""
-    e = np.zeros(len(z))
-    return *rank.given_pairs(z, pairs, s, _plain(rule), e), e
+    return _given(z, np.empty(0), pairs, s, rule, grid, n_threads)
 
 
-def pair_bend(z, u, pairs, s, rule):
+def pair_bend(z, u, pairs, s, rule, grid, n_threads):
     """The second derivative by the scores times a direction's scores u, over given pairs: of (10.46), as used by (10.48)."""
-    out = np.zeros(len(z))
-    rank.bend_given_pairs(z, u, pairs, s, _plain(rule), out)
-    return out
+    return _given(z, u, pairs, s, rule, grid, n_threads)[2]
 
 
 def group_metric(metric, y, z, starts, k, grid, n_threads):

@@ -169,31 +169,25 @@ def combine_driver(X, e, block, chunk, part):
 
 
 @jit(sums=False)
-def given_pairs(z, pairs, s, rule, e):
-    """Loss and active weight over given pairs; e = dE/dz"""
+def given_chunk(z, x, pairs, s, rule, sums, e):
+    """Loss and active weight over given pairs; e = dE/dz, or with a direction's scores x the curvatures times those"""
     loss, margin, width = rule
     step = 1 if len(s) > 1 else 0
-    total, active = 0.0, 0.0
     for t in range(len(pairs)):
         u, v, p = pairs[t, 0], pairs[t, 1], s[t * step]
         a = gap(z[v], z[u], margin)
-        value, slope, _ = pair_values(a, loss, width)
-        total += p * value
-        e[v] += p * slope
-        e[u] -= p * slope
-        active += p if (z[v] >= z[u] if loss == LOGISTIC else a > 0) else 0.0
-    return total, active
+        value, slope, bend = pair_values(a, loss, width)
+        change = p * (bend * (x[v] - x[u]) if len(x) else slope)
+        e[v] += change
+        e[u] -= change
+        sums[0] += p * value
+        sums[1] += p if (z[v] >= z[u] if loss == LOGISTIC else a > 0) else 0.0
 
 
-@jit(sums=False)
-def bend_given_pairs(z, x, pairs, s, rule, out):
-    loss, margin, width = rule
-    step = 1 if len(s) > 1 else 0
-    for t in range(len(pairs)):
-        u, v = pairs[t, 0], pairs[t, 1]
-        bend = s[t * step] * pair_values(gap(z[v], z[u], margin), loss, width)[2] * (x[v] - x[u])
-        out[v] += bend
-        out[u] -= bend
+def given_driver(z, x, pairs, s, rule, chunk, sums, part):
+    for c in prange(len(part)):
+        lo = c * chunk
+        given_chunk(z, x, pairs[lo : lo + chunk], s[lo : lo + chunk] if len(s) > 1 else s, rule, sums[c], part[c])
 
 
-DRIVERS = drivers(link_driver, bend_driver, hessian_driver, combine_driver)
+DRIVERS = drivers(link_driver, bend_driver, hessian_driver, combine_driver, given_driver)
