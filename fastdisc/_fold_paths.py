@@ -61,7 +61,8 @@ def jointly(model, problem, sides, Cs):
         results = together.solve(objective.like(l2), W, tol=model.tol, max_iter=limit, trace=trace, model=state)
         for f, result in enumerate(results):
             model._warn(result, f"newton at C={C:g}, fold {f}")
-        found.append((problem.outward(np.vstack([result.W for result in results]))[:, None], [result.n_iter for result in results]))
+        V = problem.outward(np.vstack([result.W for result in results]))
+        found.append((V[:, None], [result.n_iter for result in results]))
         W = np.vstack([result.start for result in results])
     V, n_iter = zip(*found, strict=True)
     return np.stack(V, axis=1), np.stack(n_iter, axis=1)

@@ -47,8 +47,8 @@ def descend(objective, W, base, *, tol, max_iter, start=None, sums=None, note=No
 
     5. where the last step was that good, one more that nobody looks at: it costs no sweep, and makes the gradient smaller still
 
-    `sums` are those at W, if known; `proven`, whether the metric has made such a step before. Returns W, where it was before step 5, the gradient's norm there and at the start, and the
-    number of steps.
+    `sums` are those at W, if known; `proven`, whether the metric has made such a step before. Returns W, where it was before
+    step 5, the gradient's norm there and at the start, and the number of steps.
     """
     sums, pairs, n_iter = objective(W) if sums is None else sums, [], 0
     size = norm(sums.g)

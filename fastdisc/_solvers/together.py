@@ -17,8 +17,8 @@ PAIRS = 10  # steps that a problem remembers
 
 
 class Model:
-    """What solutions leave to the next ones on the same data, as `newton.Model` has it: Hessians with their penalty, the gradients'
-    norms at 0, and which Hessians are proven.
+    """What solutions leave to the next ones on the same data: Hessians with their penalty, the gradients' norms at 0, and which
+    Hessians are proven, as `newton.Model` has it.
     """
 
     def __init__(self):
