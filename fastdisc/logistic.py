@@ -117,8 +117,8 @@ class LogisticRegression(Posteriors, LinearClassifier):
     converged_ : bool
     gradient_norm_ : float
         The certificate: norm of the gradient over all rows, relative to that at zero weights (which is estimated on a sample
-        where there are many rows). Where the last step made it at least four times smaller, one more is taken that costs no pass: this
-        is then the norm before it, and that at the solution is smaller still.
+        where there are many rows). Where the last step made it at least four times smaller, one more is taken that costs no
+        pass: this is then the norm before it, and that at the solution is smaller still.
     history_ : dict of lists
         "loss", "errors" (the weight of misclassified rows) and "norm" (||w||), for each iteration over all rows.
     priors_ : array of shape (K,)
