@@ -29,7 +29,7 @@ class Kept:
     def __init__(self, X, s, offset, link):
         self.X = np.column_stack([np.ones(len(X)), X]).astype(np.float32)  # (N, d+1)
         self.s, self.offset, self.link = s.astype(np.float32), offset.T, link
-        self.last = None  # the last Hessian
+        self.inverse, self.l2, self.products = None, None, 0  # of the last Hessian: blocks, penalty, products that were asked for
 
     def outputs(self, W):
         """y_k of all rows, (K, N): (10.15), (10.29)."""
@@ -53,17 +53,14 @@ class Bent:
     LEAST = 1e-3  # the residual, relative, below which float32 is in the way
 
     def __init__(self, kept, W, unit, l2, held):
-        self.kept, self.unit, self.held, self.products = kept, unit, held if held.any() else None, 0
+        self.kept, self.unit, self.held = kept, unit, held if held.any() else None
         self.l2 = np.concatenate([[0], l2 / unit]).astype(np.float32)
         self.blocks = W.shape[1] <= NARROW
         self.Y = kept.outputs(W)
         self.sY = kept.s * self.Y
-        last = kept.last
-        if last is None or last.products > W.shape[1] // 8 or not np.array_equal(last.l2, self.l2):
-            self.inverse = self._inverses(held)
-        else:
-            self.inverse = last.inverse
-        kept.last = self
+        if kept.inverse is None or kept.products > W.shape[1] // 8 or not np.array_equal(kept.l2, self.l2):
+            kept.inverse = self._inverses(held)
+        self.inverse, kept.l2, kept.products = kept.inverse, self.l2, 0
 
     def _inverses(self, held):
         """Of the blocks H_kk = sum_t s y_k (1 - y_k) [1 x][1 x]' + penalty, (K, d+1, d+1), or of their diagonals, (K, d+1)."""
@@ -90,7 +87,7 @@ class Bent:
 
     def product(self, V):
         """The Hessian times V: (10.32), as used by (10.33)."""
-        self.products += 1
+        self.kept.products += 1
         U = V @ self.kept.X.T  # (K, N)
         U -= np.einsum("kt,kt->t", self.Y, U)  # for one score too: its curvature is y (1 - y)
         U *= self.sY

@@ -402,8 +402,9 @@ class PairSweep(Scores):
         for lo in range(0, len(self.pairs_of), step):
             (u, v), s = self.pairs_of[lo : lo + step].T, self.s[lo : lo + step] if len(self.s) > 1 else self.s
             c = s * self._bends(z[v] - z[u] + self.rule.margin)
-            D = dense(take_rows(self.X, u)) - dense(take_rows(self.X, v))
-            H += D.T @ (c[:, None] * D)
+            bent = np.flatnonzero(c)  # few, where the corner is narrow
+            D = dense(take_rows(self.X, u[bent])) - dense(take_rows(self.X, v[bent]))
+            H += D.T @ (c[bent, None] * D)
         return H
 
     def _bends(self, a):

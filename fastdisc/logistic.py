@@ -71,9 +71,9 @@ class LogisticRegression(Posteriors, LinearClassifier):
         For the start of "gd", weights drawn from U(-0.01, 0.01), and the order of rows of "sgd".
     solver : {"auto", "newton", "newton-cg", "lbfgs", "proximal", "gd", "sgd"}, default="auto"
         "auto" takes "proximal" where there is an L1 penalty, "newton" up to 2000 weights (500 of sparse data), "newton-cg" for
-        sparse or very wide data beyond and for few rows with over 100 weights, and "lbfgs" for the rest. "gd" is batch gradient
-        descent as figures 10.6 and 10.8 have it. Of scikit-learn's names, "newton-cholesky" means "newton", and "liblinear",
-        "sag" and "saga" mean "auto".
+        sparse or very wide data beyond and, with a penalty, for few rows (under 32 for each of over 100 weights), and "lbfgs" for
+        the rest. "gd" is batch gradient descent as figures 10.6 and 10.8 have it. Of scikit-learn's names, "newton-cholesky"
+        means "newton", and "liblinear", "sag" and "saga" mean "auto".
     max_iter : int or None, default=None
         None for a number that suits the solver. For "sgd", epochs.
     standardize : bool, default=False
@@ -117,8 +117,8 @@ class LogisticRegression(Posteriors, LinearClassifier):
     converged_ : bool
     gradient_norm_ : float
         The certificate: norm of the gradient over all rows, relative to that at zero weights (which is estimated on a sample
-        where there are many rows). Where the last step made it at least four times smaller, one more is taken that costs no
-        pass: this is then the norm before it, and that at the solution is smaller still.
+        where there are many rows). Where the last step left little of it, and there is a penalty, one more is taken that costs
+        no pass: this is then the norm before it, and that at the solution is smaller as a rule.
     history_ : dict of lists
         "loss", "errors" (the weight of misclassified rows) and "norm" (||w||), for each iteration over all rows.
     priors_ : array of shape (K,)
@@ -347,6 +347,8 @@ class LogisticRegression(Posteriors, LinearClassifier):
         patience = None if self.early_stopping is False else 10 if self.early_stopping is True else self.early_stopping
         trace = Trace(self.verbose, self.callback, patience)
         result = solve(objective, W, tol=self.tol, max_iter=self._limit(name), trace=trace, **more)
+        if not (l1 or l2):
+            result = result._replace(W=result.start)  # `summary` is of the place where rows were summed
         if len(W) > 1 and objective.singular and name != "gd":
             result.W[:, 0] -= problem.outward(result.W)[:, 0].mean()  # changes no output; scores are the same from every solver
         return result, name

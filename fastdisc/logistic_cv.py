@@ -162,7 +162,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         i, j = np.unravel_index(scores.mean(axis=0).argmax(), scores.shape[1:])
         C, ratio, W = float(Cs[j]), float(ratios[i]), V[:, i, j].mean(axis=0)
         if self.refit:
-            final = self._model(C, ratio).set_params(tol=self.tol / 10)  # one problem: a loose tol the folds' mean meets as it is
+            final = self._model(C, ratio).set_params(tol=self.tol / 10)  # the folds' mean may meet a loose tol as it is
             problem = final._problem(sweep, classes)
             result, name = final._solve(problem, problem.inward(W), C)
             W = problem.outward(result.W)
@@ -235,7 +235,8 @@ class Accuracy:
             s = self.weight if len(self.weight) == 1 else self.weight[begin : begin + step]
             part = Sweep(some_rows(self.sweep.X, rows), self.sweep.r[rows], s, Link.LOGISTIC, **self.sweep.options)
             wrong += self._errors(part, V)
-        return 1 - wrong / np.broadcast_to(self.weight, len(self.rows)).sum()
+        total = np.broadcast_to(self.weight, len(self.rows)).sum()
+        return (total - wrong) / total
 
     def _errors(self, part, V):
         """The misclassified weight."""

@@ -103,7 +103,7 @@ class PairwiseRanker(BaseEstimator):
         For "ndcg", whether the order of the scores is the one by which pairs were weighted: rounds may go in circles, and the
         solution is the one with the best NDCG. For "online", whether no pair is left to learn from, or the weights stand still.
     gradient_norm_ : float
-        The certificate: norm of the gradient at the solution relative to that at zero weights; for "margin" the relative gap.
+        The certificate, as that of LogisticRegression; for "margin" the relative gap.
     history_ : dict of lists
         "loss", "errors" and "norm" by iteration; for "ndcg" also the mean "ndcg" by round; for "online" "updates" by epoch.
     scale_ : array of shape (d,)
@@ -208,7 +208,7 @@ class PairwiseRanker(BaseEstimator):
             raise ValueError(
                 f"there is no order to learn: no two rows of a query that have a weight differ in y (n_samples={len(y)})"
             )
-        if group is None and sweep.rule.loss == PairLoss.LOGISTIC and sweep.pairs > FORGOTTEN:
+        if group is None and self.solver != "online" and sweep.rule.loss == PairLoss.LOGISTIC and sweep.pairs > FORGOTTEN:
             warnings.warn(
                 f"without group all {len(y):,} rows are one query: each sweep looks at {sweep.pairs:,} pairs. Pass group, or "
                 "take loss='squared_hinge' or 'margin', which do not look at each pair.",

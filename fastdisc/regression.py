@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +17,7 @@ from ._solvers import Trace, choose, gd, lbfgs, newton, newton_cg
 from ._sweep import Sweep
 
 SOLVERS = {
-    "newton": (newton.solve, 200),
+    "newton": (partial(newton.solve, convex=False), 200),
     "newton-cg": (newton_cg.solve, 200),
     "lbfgs": (lbfgs.solve, 2000),
     "gd": (gd.solve, 10_000),

@@ -179,6 +179,12 @@ def test_losses_of_many_equal_pairs(fast, reference, rng, s):
             assert_close(a, b, 2e-11)  # plain sums of 900,000 equal numbers
 
 
+@pytest.mark.parametrize("loss", list(PairLoss))
+def test_differences_that_are_none_are_no_loss_that_is_small(backend, loss):
+    z, pairs = np.array([0.0, np.nan, 1.0]), np.array([(0, 1), (1, 2), (0, 2)])
+    assert np.isnan(backend.pair_link(z, pairs, np.ones(1), PairRule(loss, 1.0, 0.3), Grid(1, 2), 1)[0])
+
+
 def test_losses_of_separated_pairs_keep_their_digits(fast):
     queries, _ = make_queries(np.random.default_rng(0), 40, 0, 2, sizes=[40], equal=True)
     better = queries.above == 0

@@ -131,7 +131,8 @@ class CSR(NamedTuple):
 class Grid(NamedTuple):
     """Rows of a block, which stays in cache while it is worked on, and of a chunk, which has its own partial sums.
 
-    `single` allows products in float32, which are twice as fast, for features that are not float64.
+    Sweeps take blocks of whole vectors, a multiple of 16 rows. `single` allows products in float32, which are twice as fast, for
+    features that are not float64.
     """
 
     block: int
@@ -379,7 +380,7 @@ def group_grid(starts: np.ndarray, size: int = 1, rows: int = 1) -> GroupGrid:
 
 def pair_grid(rows: int, pairs: int) -> Grid:
     """Chunks of given pairs, each with a number of its own for every row: no more of those than there are pairs."""
-    chunks = max(1, min(CHUNKS // 4, pairs // max(1, rows), pairs // ROWS_HESSIAN))
+    chunks = max(1, min(CHUNKS // 4, pairs // max(1, rows), pairs // ROWS_HESSIAN, MEMORY // (8 * max(1, rows))))
     return Grid(1, -(-pairs // chunks))
 
 

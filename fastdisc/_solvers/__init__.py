@@ -11,7 +11,7 @@ import numpy as np
 class Result(NamedTuple):
     """Where a solver stopped, and the certificate: the norm of the gradient over all rows, relative to that at W = 0.
 
-    The certificate is that of `seen`, where the rows were last summed; W may be a step further on.
+    The certificate is that of `seen`, where the rows were summed last; W may be a step further on.
     """
 
     W: np.ndarray
@@ -24,7 +24,7 @@ class Result(NamedTuple):
 
     @property
     def start(self):
-        """Where the next solution on a path begins: the sums there are known, and only the penalty changes."""
+        """Where the next solution on a path begins: of one score the sums there are known, and only the penalty changes."""
         return self.W if self.seen is None else self.seen
 
 

@@ -16,10 +16,10 @@ from . import metric, norm
 from .lbfgs import finish, search, two_loops
 
 LARGEST = 20_000  # unknowns: 3 GB of Hessian
-ENOUGH = 15  # rows for each weight in the smallest sample
+ENOUGH, MANY = 15, 40  # rows for each weight in the smallest sample; of errors that are not convex, whose minima a sample chooses
 STEP = 15  # from a sample to the next, at most
 GRADIENTS = 3  # that the largest sample takes beside one Hessian
-DRAWN = 4  # gradients that it costs to draw a row: it comes from anywhere in memory, on one thread
+DRAWN = 7  # gradients that it costs to draw a row: it comes from anywhere in memory, on one thread
 CALL = 250_000  # cells that a sweep could have read in the time that it takes to call it, and to make the next step: 0.1 ms
 SMALL = 0.002  # share of the loss: a step that promises no more moves scores by less than 0.1
 DEAR = 20  # gradients that a Hessian costs, from where on few rows begin without one
@@ -27,16 +27,14 @@ CELLS = 4_000_000  # of the largest sample, unless that is all rows: 32 MB
 
 
 class Model:
-    """What one solution leaves to the next on the same data: a Hessian with its penalty, and the gradient's norm at 0.
-
-    `proven` says that a step with this Hessian made the gradient so much smaller that the next one needed no look.
-    """
+    """What one solution leaves to the next on the same data: a Hessian with its penalty, and the gradient's norm at 0."""
 
     def __init__(self):
-        self.H, self.l2, self.start, self.proven = None, 0.0, None, False
+        self.H, self.l2, self.start = None, 0.0, None
+        self.often = False  # a Hessian at every step
 
     def keep(self, objective, H):
-        self.H, self.l2, self.proven = H, objective.l2, False
+        self.H, self.l2 = H, objective.l2
 
     def metric(self, objective, shape):
         """The metric of that Hessian, with the penalty that is in force now."""
@@ -62,21 +60,21 @@ def enough(rows, unknowns, whole):
 
 
 @cache
-def schedule(rows, unknowns, columns):
+def schedule(rows, unknowns, columns, least=ENOUGH):
     """Sizes of the samples: from a few rows a weight to where a larger one would cost more than the sweeps it saves."""
     if rows * columns <= CALL:
         return [rows]
-    sizes = np.geomspace(ENOUGH * unknowns, rows, 25) if ENOUGH * unknowns < rows else np.array([rows])
+    sizes = np.geomspace(least * unknowns, rows, 25) if least * unknowns < rows else np.array([rows])
     cost = hessian_cost(unknowns) + GRADIENTS + DRAWN * (sizes < rows)
     sweeps = np.log(1e-9) / np.log(np.minimum(2 * unknowns / sizes, 0.5))
     last = sizes[np.argmin(cost * sizes + (rows + CALL / columns) * sweeps)]
-    first = max(ENOUGH * unknowns, 500)
+    first = max(least * unknowns, 500)
     last = rows if last > rows / 2 else int(min(last, max(first, CELLS / columns)))
     steps = np.ceil(np.log(last / first) / np.log(STEP)) if last > 2 * first else 0
     return np.geomspace(last if steps == 0 else first, last, int(steps) + 1).round().astype(int).tolist()
 
 
-def solve(objective, W, *, tol, max_iter, trace, model=None):
+def solve(objective, W, *, tol, max_iter, trace, model=None, convex=True):
     """Minimise a convex error by W <- W - t H^-1 g.
 
     A start other than 0 is taken to be near: it goes to step 3, with the largest sample's Hessian, or with that of `model`, which
@@ -91,8 +89,9 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
         raise ValueError(f"Newton's method would need a matrix of {W.size:,} x {W.size:,} numbers: take solver='lbfgs'")
     if len(W) > 1 and objective.singular:
         W = W - W.mean(axis=0)  # changes no softmax output, and the penalty only falls; see metric.full
-    sizes, begin, draw = schedule(objective.rows, W.size, W.shape[1]), W, {}
+    sizes, begin, draw = schedule(objective.rows, W.size, W.shape[1], ENOUGH if convex else MANY), W, {}
     model = Model() if model is None else model
+    model.often = not convex
     few = sizes == [objective.rows] and len(W) > 1 and hessian_cost(W.size) > DEAR and not objective.sparse
     begin_with = warm if W.any() else approach if few else climb
     W, base, sums, excess = begin_with(objective, W, sizes, trace, draw, model)
@@ -114,10 +113,8 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
         model.keep(objective, part(W, 2).H)
         return model.metric(objective, W.shape)
 
-    options = {"tol": tol, "max_iter": max_iter, "trace": trace, "start": model.start, "proven": model.proven}
-    found = finish(objective, W, base, sums=sums, refresh=refresh, name="newton", **options)
-    model.proven = found.W is not found.seen
-    return found
+    options = {"tol": tol, "max_iter": max_iter, "trace": trace, "start": model.start}
+    return finish(objective, W, base, sums=sums, refresh=refresh, name="newton", **options)
 
 
 def approach(objective, W, sizes, trace, draw, model):
@@ -145,10 +142,12 @@ def climb(objective, W, sizes, trace, draw, model):
 
     The surprise is the squared size of the full gradient, in the last metric, over what is to be expected of that sample.
     """
-    H = None
+    H, model.start = None, None
     for level, m in enumerate(sizes):
         part = objective.sample(m, seed=level, **draw)
         whole = part.rows == objective.rows
+        if level and m == sizes[-1]:
+            model.start = norm(part(np.zeros_like(W)).g)  # a small sample's would be large by its noise
         W, H, loss, steps = settle(part, W, H, whole, model)
         trace.say("newton", f"{part.rows:>9,} rows: {steps} steps, loss {loss:.6g}")
     expected = W.size / m * abs(loss) + np.finfo(float).tiny
@@ -158,33 +157,34 @@ def climb(objective, W, sizes, trace, draw, model):
 
 
 def settle(part, W, H, whole, model):
-    """The optimum of a sample, as nearly as it is worth: W, the Hessian there, the last loss and the number of steps.
+    """The optimum of a sample, as nearly as it is worth: W, a Hessian of about there, the last loss and the number of steps.
 
     Steps are taken with the Hessian of the sample before, if there is one. Each Hessian serves until the gradients since have
     cost as much as the next one, with what the steps tell beyond it.
     """
-    cost, share = price(part.rows, W.size, W.shape[1]), enough(part.rows, W.size, whole)
+    cost, share = 0 if model.often else price(part.rows, W.size, W.shape[1]), enough(part.rows, W.size, whole)
     sums, steps = part(W, 2 if H is None else 1), 0
     model.start = norm(sums.g) if model.start is None else model.start
     H = sums.H if H is None else H
-    base, pairs = metric.full(H, W.shape, part.singular), []
+    base, pairs, since = metric.full(H, W.shape, part.singular), [], 0  # since: gradients after the last Hessian
     while True:
         p = -two_loops(sums.g, pairs, base)
         slope = float(np.vdot(sums.g, p))
-        if steps == 50 or (sums.errors == 0 and not whole):
+        if steps == 50 or not slope < 0 or (sums.errors == 0 and not whole):
             break  # a sample that can be separated has nothing more to say: its weights would only grow
         if -slope <= share * abs(sums.loss):
             W = W if whole else W + p  # unseen: what is left then is less than the next sample will change
             break
-        trial = part(W + p, 2 if len(pairs) + 2 > cost else 1)
+        trial = part(W + p, 2 if since + 2 > cost else 1)
         if not trial.loss <= sums.loss + 1e-4 * slope:
             found = search(part, W, p / 4, sums, slope / 4)
             if found is None:
                 break
             p = p / 4 * found[0]
             trial = part(W + p, 2)
-        pairs.append((p, trial.g - sums.g))
-        W, sums, steps = W + p, trial, steps + 1
+        if np.vdot(p, trial.g - sums.g) > 0:  # as in lbfgs.descend
+            pairs.append((p, trial.g - sums.g))
+        W, sums, steps, since = W + p, trial, steps + 1, since + 1
         if sums.H is not None:
-            H, base, pairs = sums.H, metric.full(sums.H, W.shape, part.singular), []
+            H, base, pairs, since = sums.H, metric.full(sums.H, W.shape, part.singular), [], 0
     return W, H if whole or sums.H is not None else part(W, 2).H, sums.loss, steps

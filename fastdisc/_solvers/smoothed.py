@@ -29,21 +29,25 @@ def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True, 
     then the inner solver's own tolerance, tol, is what holds. Where the corner is so narrow and the penalty so weak that the
     inner solver's Hessian does not tell where to go, `spare` goes on; when that does not move either, this ends.
     """
-    width, inner_tol, n_iter, waited = WIDEST, 1e-2, 0, 0
+    width, inner_tol, n_iter, waited, best = WIDEST, 1e-2, 0, 0, (np.inf, W)
     while True:
         objective = objectives(width)
-        found = inner(objective, W, tol=inner_tol, max_iter=max(1, max_iter - n_iter), trace=trace)  # 1
-        if spare is not None and not (found.converged or found.stopped):
-            found = spare(objective, found.W, tol=inner_tol, max_iter=max(1, max_iter - n_iter - found.n_iter), trace=trace)
+        found = inner(objective, W, tol=inner_tol, max_iter=max_iter - n_iter, trace=trace)  # 1
+        steps = max(1, found.n_iter)
+        if spare is not None and n_iter + steps < max_iter and not (found.converged or found.stopped):
+            found = spare(objective, found.W, tol=inner_tol, max_iter=max_iter - n_iter - steps, trace=trace)
+            steps += found.n_iter
         waited = 0 if found.converged or not np.array_equal(found.W, W) else waited + 1
-        W, n_iter = found.W, n_iter + max(1, found.n_iter)
+        W, n_iter = found.W, n_iter + steps
         sums, value = objective(W), exact(W)
         rounding = max(0.0, value - sums.loss)
         rest = float((sums.g[:, 1:] ** 2 / (2 * objective.l2)).sum()) if certified else 0.0  # 2
         gap = (rounding + rest) / value if value > 0 else 0.0
         trace.say("smoothed", f"width {width:.1e}: loss {value:.6g}, gap {gap:.1e}")
         converged = gap <= tol and (certified or (inner_tol <= tol and found.converged))
+        best = min(best, (gap, W), key=lambda pair: pair[0])
         if converged or waited >= PATIENCE or found.stopped or n_iter >= max_iter:  # 3
+            gap, W = (gap, W) if converged else best
             return Result(W, converged, n_iter, gap, trace.history, found.stopped)
         if rounding > tol / 2 * value:
             width *= NARROWER

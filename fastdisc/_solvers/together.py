@@ -17,15 +17,13 @@ PAIRS = 10  # steps that a problem remembers
 
 
 class Model:
-    """What solutions leave to the next ones on the same data: Hessians with their penalty, the gradients' norms at 0, and which
-    Hessians are proven, as `newton.Model` has it.
-    """
+    """What solutions leave to the next ones on the same data: Hessians with their penalty, and the gradients' norms at 0."""
 
     def __init__(self):
-        self.H, self.l2, self.starts, self.proven = None, 0.0, None, None
+        self.H, self.l2, self.starts = None, 0.0, None
 
     def keep(self, objective, H):
-        self.H, self.l2, self.proven = H, objective.l2, np.zeros(len(H), bool)
+        self.H, self.l2 = H, objective.l2
 
     def metric(self, objective, k):
         """The metric of problem k's Hessian, with the penalty that is in force now."""
@@ -91,11 +89,11 @@ class Descent:
         """Whether there is something left to do."""
         return self.sums is None or not (self.lost or self.sizes[-1] <= goal or self.steps >= max_iter)
 
-    def result(self, goal, start, proven):
+    def result(self, goal, start):
         """Where it has come to: a step further on than it has seen, where the last one was that good."""
         size = self.sizes[-1]
         converged = bool(size <= goal)
-        W = self.trial if converged and (proven or sure(self.sizes)) and self.t == 1 and not self.lost else self.w
+        W = self.trial if converged and self.t == 1 and sure(self.sizes, self.pairs, self.p) and not self.lost else self.w
         return Result(W, converged, self.steps, size / start if start else 0.0, self.history, seen=self.w)
 
     def slow(self, goal, max_iter, cost):
@@ -144,15 +142,12 @@ def solve(objective, W, *, tol, max_iter, trace, model=None):
             some = np.array(slow)
             part = objective if m == rows else objective.sample(m, seed=m)
             model.H = model.H.copy()
-            model.proven[some] = False
             model.H[some] = part(np.vstack([ways[k].w for k in some]), some, 2).H
             np.einsum("kjj->kj", model.H)[some, 1:] += model.l2 - objective.l2
             for k in slow:
                 ways[k].lost = ways[k].stuck = False
                 ways[k].turn(model.metric(objective, k))
-    found = [way.result(*known) for way, *known in zip(ways, goals, model.starts, model.proven, strict=True)]
-    model.proven = np.array([result.W is not result.seen for result in found])
-    return found
+    return [way.result(goal, start) for way, goal, start in zip(ways, goals, model.starts, strict=True)]
 
 
 def warm(objective, W, sizes, trace, model):
@@ -170,6 +165,8 @@ def climb(objective, W, sizes, trace, model):
     for level, m in enumerate(sizes):
         part, whole, cost = objective.sample(m, seed=level), m >= objective.rows, price(m, D, D)
         share = enough(m, D, whole)
+        if level and m == sizes[-1]:
+            model.starts = np.array([norm(g) for g in part(np.zeros_like(W), everyone).G])  # of small samples: noise
         ways = [Descent(w[None], model.metric(objective, k) if level else None) for k, w in enumerate(W)]
         asked, since = everyone, 0 if level else np.inf  # since: gradients after the last Hessian
         while len(asked):

@@ -66,8 +66,9 @@ cdef object aligned(Py_ssize_t rows, Py_ssize_t columns, object buffer=None):
     return buffer[start:start + rows * padded].reshape(rows, padded)
 
 
-# Room that a call with a Hessian had for its sums, for the next one: memory that is new to a process comes a page at a time, each set
-# to zero first (samples of 200k x 50 in 5 folds: 13 ms for Hessians, 4 without new pages). A call takes it away while it runs.
+# Room that the last sweep had for its sums, for the next one: memory that is new to a process comes a page at a time, each set to zero
+# first (samples of 200k x 50 in 5 folds: 13 ms for Hessians, 4 without new pages). A call takes it away while it runs, and up to 16 MB
+# stay with the process.
 cdef list spare = []
 
 

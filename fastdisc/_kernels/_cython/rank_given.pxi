@@ -38,7 +38,7 @@ cdef void given_chunk(const Given* job, Py_ssize_t lo, Py_ssize_t hi, double* ou
         value = p * (values[1] if job.x == NULL else values[2] * (job.x[v] - job.x[u]))
         e[v] += value
         e[u] -= value
-        out[0] += p * values[0]
+        out[0] += p * values[0] if a == a else NAN   # a difference that is none counts as such, whatever the loss makes of it
         out[1] += p if (job.z[v] >= job.z[u] if job.loss == PAIR_LOGISTIC else a > 0) else 0
 
 
