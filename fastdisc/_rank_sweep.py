@@ -16,8 +16,8 @@ import numpy as np
 from . import _config
 from ._kernels import CSR, Link, PairLoss, Queries, group_grid, pair_grid
 from ._rank_order import edges, in_order, partners, runs, thin
-from ._rows import dense, moments, norms, take_columns, take_rows
-from ._sweep import Sums, _grid, work
+from ._rows import dense, norms, take_columns, take_rows
+from ._sweep import Sums, _grid, finite_moments, work
 from ._validate import check_finite, raise_too_large
 
 NONE = np.empty(0)
@@ -42,11 +42,7 @@ class Weighed:
 
     def moments(self):
         """0, because means cancel in every pair, and the standard deviation of each column."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, deviation = moments(self.X, self.s)
-        if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
-            check_finite(self.X)
-            raise_too_large(self.X)
+        mean, deviation = finite_moments(self.X, self.s)
         return np.zeros_like(mean), deviation
 
 

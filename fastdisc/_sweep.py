@@ -56,6 +56,16 @@ def _grid(X, K, order, single=True, pairs=None):
     return grid(X.shape, itemsize, K, order, stored, pairs)._replace(single=single)
 
 
+def finite_moments(X, s):
+    """Weighted mean and standard deviation of each column; an error where they are not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = moments(X, s)
+    if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
+        check_finite(X)
+        raise_too_large(X)
+    return mean, deviation
+
+
 class Sweep:
     """Loss, errors, gradient and Hessian of a linear model on fixed data, as functions of its weights W (K, d+1)."""
 
@@ -205,12 +215,7 @@ class Sweep:
 
     def moments(self):
         """Weighted mean and standard deviation of each column."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, deviation = moments(self.X, self.s)
-        if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
-            check_finite(self.X)
-            raise_too_large(self.X)
-        return mean, deviation
+        return finite_moments(self.X, self.s)
 
     def squares(self):
         """sum_t s x_j^2 of each column, (d,)."""
