@@ -8,9 +8,6 @@ from . import metric, norm, result, start_norm
 
 MEMORY = 1_000_000  # numbers: pairs of 10 to 100 steps, as many as cost little beside a sweep
 NOISE = 64 * np.finfo(float).eps  # of a loss, relative
-SURE = (
-    0.15  # share of the gradient: a step that leaves no more is followed by another such (at 0.25 not always: a class of 9 rows)
-)
 WIDEST = 2500  # columns up to which a Gram matrix is worth its factor
 
 
@@ -74,8 +71,7 @@ def descend(objective, W, base, *, tol, max_iter, start=None, sums=None, note=No
             pairs = [*pairs[1 - memory :], (t * p, trial.g - sums.g)]
         still = still + 1 if sums.loss - trial.loss <= NOISE * abs(sums.loss) else 0
         W, sums, n_iter, stuck = W + t * p, trial, n_iter + 1, False
-        size = norm(sums.g)
-        sizes = [*sizes[-3:], size]
+        sizes = [*sizes[-3:], size := norm(sums.g)]
         stop = bool(note and note(sums, W))
         if still >= 4 and size > 0.5 * sizes[0]:
             if not objective.sharpen():
@@ -87,10 +83,9 @@ def descend(objective, W, base, *, tol, max_iter, start=None, sums=None, note=No
             better = refresh(W, np.log(size / (tol * start)) / -np.log(rate)) if tol else None
             if better is not None:
                 base, pairs, sizes = better, [], [size]
-    seen, p = W, -two_loops(sums.g, pairs, base)
-    if size <= tol * start and not stop and sure(sizes, pairs, p):  # 5
-        W = W + p
-    return W, seen, size, start, n_iter
+    if size <= tol * start and not stop and sure(sizes, pairs, p := -two_loops(sums.g, pairs, base)):  # 5
+        return W + p, W, size, start, n_iter
+    return W, W, size, start, n_iter
 
 
 def sure(sizes, pairs, p):
