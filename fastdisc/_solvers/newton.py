@@ -75,7 +75,7 @@ def schedule(rows, unknowns, columns, least=ENOUGH):
 
 
 def solve(objective, W, *, tol, max_iter, trace, model=None, convex=True):
-    """Minimise a convex error by W <- W - t H^-1 g.
+    """Minimise an error by W <- W - t H^-1 g; one that is not `convex` on larger samples, with a Hessian at every step.
 
     A start other than 0 is taken to be near: it goes to step 3, with the largest sample's Hessian, or with that of `model`, which
     an earlier solution on the same data left.
