@@ -1,37 +1,40 @@
-"""fastdisc: linear discrimination on CPUs, many times faster than scikit-learn at the same optimum.
+"""Linear discrimination on CPUs, many times faster than scikit-learn at the same optimum.
 
-Public names are loaded on first use, so that `import fastdisc` costs little more than importing NumPy.
+Public names are imported on first use: `import fastdisc` takes little longer than importing NumPy.
 """
 
-import importlib
+from __future__ import annotations
 
-from ._config import config_context, get_config, set_config, show_config
+import importlib
+from typing import Any
+
+from .runtime import config_context, get_config, set_config, show_config
 
 __version__ = "0.1.0"
 
-_LAZY = {
-    "Adaline": "adaline",
-    "BernoulliNB": "bayes",
+_MODULE_OF = {
+    "Adaline": "online.adaline",
+    "BernoulliNB": "closed_form.naive_bayes",
     "CollinearWarning": "exceptions",
-    "FisherDiscriminant": "fisher",
-    "GaussianNB": "bayes",
-    "LeastSquaresClassifier": "least_squares",
-    "LeastSquaresClassifierCV": "least_squares",
-    "LinearDiscriminantAnalysis": "gaussian",
-    "LogisticRegression": "logistic",
-    "LogisticRegressionCV": "logistic_cv",
-    "MultinomialNB": "bayes",
-    "OneVsRestClassifier": "multiclass",
-    "OnlineClassifier": "online",
-    "PairwiseClassifier": "multiclass",
-    "PairwiseRanker": "ranking",
-    "Perceptron": "perceptron",
-    "PoissonNB": "bayes",
-    "QuadraticDiscriminantAnalysis": "gaussian",
-    "RejectOption": "reject",
+    "FisherDiscriminant": "closed_form.fisher",
+    "GaussianNB": "closed_form.naive_bayes",
+    "LeastSquaresClassifier": "closed_form.least_squares",
+    "LeastSquaresClassifierCV": "closed_form.least_squares",
+    "LinearDiscriminantAnalysis": "closed_form.gaussian",
+    "LogisticRegression": "linear.logistic",
+    "LogisticRegressionCV": "linear.logistic_cv",
+    "MultinomialNB": "closed_form.naive_bayes",
+    "OneVsRestClassifier": "multiclass.one_vs_rest",
+    "OnlineClassifier": "online.sgd",
+    "PairwiseClassifier": "multiclass.pairwise",
+    "PairwiseRanker": "ranking.ranker",
+    "Perceptron": "online.perceptron",
+    "PoissonNB": "closed_form.naive_bayes",
+    "QuadraticDiscriminantAnalysis": "closed_form.gaussian",
+    "RejectOption": "multiclass.reject",
     "SeparationWarning": "exceptions",
-    "SigmoidRegression": "regression",
-    "cross_val_from_moments": "_folds",
+    "SigmoidRegression": "linear.sigmoid_regression",
+    "cross_val_from_moments": "closed_form.cross_validation",
 }
 _MODULES = ("basis", "exceptions", "geometry", "metrics", "plot", "special")
 
@@ -71,13 +74,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name in _LAZY:
-        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])

@@ -2,10 +2,18 @@
 
 from sklearn.exceptions import ConvergenceWarning
 
+__all__ = ["CollinearWarning", "SeparationWarning"]
+
 
 class SeparationWarning(ConvergenceWarning):
-    """Without a penalty the likelihood of separable data has no maximum: the weights would grow without end (seed E)."""
+    """The classes are linearly separable and there is no penalty.
+
+    The likelihood then has no maximum: the weights would grow without bound.
+    """
 
 
 class CollinearWarning(UserWarning):
-    """A covariance has no inverse: columns are constant, depend on each other, or are more than the rows can tell apart."""
+    """A covariance matrix is singular.
+
+    Columns are constant or linearly dependent, or there are fewer rows than columns.
+    """

@@ -1,21 +1,31 @@
-"""How good a ranking is: grouped by query, on all cores.
+"""Ranking metrics, grouped by query and computed on all cores.
 
-Every metric takes the grades or utilities of the rows, the scores that order them, and `group`: the query of each row in any
-order, or the sizes of queries whose rows stand together (as many values as there are rows are names, always). Arrays of shape
-(queries, rows), as scikit-learn's `ndcg_score` takes them, are a query a row. A query whose rows tell nothing (none is relevant,
-or all are equal) counts as `empty`, or not at all.
+A metric takes the grades or utilities of the rows, the scores that order them, and `group`: either
+the query of each row, in any order, or the sizes of queries whose rows are contiguous. (As many
+values as there are rows are always read as the query of each row.) Arrays of shape (Q, n), as
+scikit-learn's `ndcg_score` takes them, have one query per row. A query for which a metric is
+undefined, because no row is relevant or all rows are equal, counts as `empty`, or is skipped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from . import _config, _validate_rank
-from ._kernels import Metric, group_grid
-
-SHORT = 1000  # rows of a query: of longer ones `top_k` looks for the best without sorting
+from . import runtime
+from ._kernels.contract import Array
+from ._kernels.enums import RankMetric
+from ._kernels.grid import query_grid
+from ._validation.queries import (
+    check_gains,
+    check_queries,
+    check_rank_limit,
+    check_utilities,
+    check_weights,
+)
 
 __all__ = [
     "expected_reciprocal_rank",
@@ -29,118 +39,158 @@ __all__ = [
     "top_k",
 ]
 
+WORK_PER_ROW = 40  # multiply-adds that a metric takes for a row, about
+# From this many rows per query on, `top_k` finds the best of each query without sorting it.
+MIN_PARTITION_ROWS = 1000
 
-def _arrays(y_true, y_score, group):
-    """Utilities, scores and queries; of (Q, n) arrays, a query a row."""
+
+def _arrays(y_true: Any, y_score: Any, group: Any) -> tuple[Array, Array, Any]:
+    """Utilities, scores and group; arrays of shape (Q, n) are flattened."""
     shape = np.shape(y_true)
     if len(shape) == 2 and shape[1] > 1:
         if group is not None or np.shape(y_score) != shape:
-            raise ValueError(f"y_true of shape {shape} needs y_score of that shape, and no group; got {np.shape(y_score)}")
-        y_true, y_score, group = np.ravel(y_true), np.ravel(y_score), np.repeat(np.arange(shape[0]), shape[1])
+            raise ValueError(
+                f"y_true of shape {shape} needs y_score of that shape, and no group; got "
+                f"{np.shape(y_score)}"
+            )
+        y_true, y_score = np.ravel(y_true), np.ravel(y_score)
+        group = np.repeat(np.arange(shape[0]), shape[1])
     n = len(np.asarray(y_true))
-    y = _validate_rank.utilities(y_true, n, "y_true")
-    z = _validate_rank.utilities(y_score, n, "y_score")
-    return y, z, group
+    return check_utilities(y_true, n, "y_true"), check_utilities(y_score, n, "y_score"), group
 
 
-def _per_query(metric, y, z, group, k=None, backend=None, n_threads=None):
-    """The values of one of the kernels' metrics, (Q,): NaN where a query tells nothing, or has no rows."""
-    codes, count = _validate_rank.queries(group, len(y))
-    k = _validate_rank.depth(k)
+def _per_query(
+    metric: RankMetric,
+    y: Array,
+    z: Array,
+    group: Any,
+    k: int | None,
+    backend: str | None,
+    n_threads: int | None,
+) -> Array:
+    """A metric of each query, (Q,): NaN where it is undefined or the query has no rows."""
+    codes, count = check_queries(group, len(y))
+    limit = check_rank_limit(k)
     out = np.full(count, np.nan)
     if not len(y):
         return out
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")
         codes, y, z = codes[order], y[order], z[order]
-    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1], [True]])).astype(np.int64)
-    with _config.threads(n_threads, 40 * len(y)) as n:
-        out[codes[starts[:-1]]] = _config.kernels(backend).group_metric(
-            int(metric), np.ascontiguousarray(y), np.ascontiguousarray(z), starts, k, group_grid(starts), n
-        )
+    first = np.concatenate([[True], codes[1:] != codes[:-1], [True]])
+    starts = np.flatnonzero(first).astype(np.int64)
+    y, z = np.ascontiguousarray(y), np.ascontiguousarray(z)
+    with runtime.threads(n_threads, WORK_PER_ROW * len(y)) as n:
+        kernels = runtime.kernels(backend)
+        values = kernels.query_metric(int(metric), y, z, starts, limit, query_grid(starts), n)
+    out[codes[starts[:-1]]] = values
     return out
 
 
-def _mean(values, empty, query_weight):
-    """The mean over queries, those that tell nothing counted as the user chose."""
-    weight = _validate_rank.weights(query_weight, len(values), "query_weight", "query")
+def _mean(values: Array, empty: Any, query_weight: Any) -> float:
+    """The weighted mean over queries; undefined values count as `empty`, or are skipped."""
+    weight = check_weights(query_weight, len(values), "query_weight", "query")
     weight = np.broadcast_to(weight, len(values))
-    if empty == "skip":
+    if isinstance(empty, str) and empty == "skip":
         known = ~np.isnan(values)
         values, weight = values[known], weight[known]
     elif isinstance(empty, Real) and not isinstance(empty, bool):
-        values = np.where(np.isnan(values), empty, values)
+        values = np.where(np.isnan(values), float(empty), values)
     else:
         raise ValueError(f"empty must be a number or 'skip', got {empty!r}")
-    return float(weight @ values / weight.sum()) if len(values) and weight.any() else float("nan")
+    return float(weight @ values / weight.sum()) if weight.any() else float("nan")
 
 
 def ndcg_score(
-    y_true,
-    y_score,
+    y_true: Any,
+    y_score: Any,
     *,
-    group=None,
-    k=None,
-    gains="linear",
-    ties="average",
-    empty=0.0,
-    query_weight=None,
-    backend=None,
-    n_threads=None,
-):
-    """Normalised discounted cumulative gain: sum of gain / log2(1 + rank) over that of the best order, averaged over queries.
+    group: Any = None,
+    k: int | None = None,
+    gains: str = "linear",
+    ties: str = "average",
+    empty: float | str = 0.0,
+    query_weight: Any = None,
+    backend: str | None = None,
+    n_threads: int | None = None,
+) -> float:
+    """Normalised discounted cumulative gain, averaged over queries.
+
+    The sum of gain / log2(1 + rank), divided by that of the best order.
 
     Parameters
     ----------
-    y_true : array of shape (N,), or (Q, n)
+    y_true : array-like of shape (N,) or (Q, n)
         Grades, none negative.
-    y_score : of the shape of y_true
-    group : array of shape (N,) or (Q,), optional
-        The query of each row, or sizes of queries; None: one query.
+    y_score : array-like of the shape of y_true
+    group : array-like of shape (N,) or (Q,), optional
+        The query of each row, or the sizes of the queries; None for a single query.
     k : int or None, default=None
-        Only the first k ranks count.
+        Only the first k ranks count; None for all.
     gains : {"linear", "exponential"}, default="linear"
-        A row of grade y brings y, as in scikit-learn, or 2^y - 1.
+        The gain of grade y is y, as in scikit-learn, or 2^y - 1.
     ties : {"average", "worst"}, default="average"
-        Rows of equal scores get the mean over their orders, as in scikit-learn; or the worse ones come first.
+        The mean over all orders of rows with equal scores, as in scikit-learn, or the worst order.
     empty : float or "skip", default=0.0
-        What queries without a relevant row count as; "skip" leaves them out.
-    query_weight : array of shape (Q,), optional
-    backend, n_threads
-        As everywhere.
+        The value of queries without a relevant row; "skip" leaves them out.
+    query_weight : array-like of shape (Q,), optional
+    backend : {"auto", "cython", "numba", "numpy"} or None, default=None
+    n_threads : int or None, default=None
+
+    Returns
+    -------
+    float
 
     Examples
     --------
     >>> from fastdisc.metrics import ndcg_score
-    >>> round(ndcg_score([3, 2, 0, 1, 0], [0.1, 0.9, 0.5, 0.8, 0.2], group=[1, 1, 1, 2, 2], k=2), 4)
+    >>> y_true, y_score = [3, 2, 0, 1, 0], [0.1, 0.9, 0.5, 0.8, 0.2]
+    >>> round(ndcg_score(y_true, y_score, group=[1, 1, 1, 2, 2], k=2), 4)
     0.7346
     """
     y, z, group = _arrays(y_true, y_score, group)
     if ties not in ("average", "worst"):
         raise ValueError(f"ties must be one of 'average', 'worst', got {ties!r}")
-    metric = Metric.NDCG if ties == "average" else Metric.NDCG_WORST
-    gain = _validate_rank.gains(y, gains, "y_true") if len(y) else y
-    return _mean(_per_query(metric, gain, z, group, k, backend, n_threads), empty, query_weight)
+    metric = RankMetric.NDCG if ties == "average" else RankMetric.NDCG_WORST
+    gain = check_gains(y, gains, "y_true") if len(y) else y
+    values = _per_query(metric, gain, z, group, k, backend, n_threads)
+    return _mean(values, empty, query_weight)
 
 
-def _relevant(y, relevant):
-    """1 for rows of a grade higher than that."""
-    if not isinstance(relevant, Real) or np.isnan(relevant):
+def _relevance(y: Array, relevant: Any) -> Array:
+    """1 for rows of a higher grade than `relevant`, else 0."""
+    if not isinstance(relevant, Real) or np.isnan(float(relevant)):
         raise ValueError(f"relevant must be a number, got {relevant!r}")
-    return (y > relevant).astype(float)
+    return (y > float(relevant)).astype(float)
 
 
 def mean_average_precision(
-    y_true, y_score, *, group=None, k=None, relevant=0.0, empty=0.0, query_weight=None, backend=None, n_threads=None
-):
-    """Mean over queries of the average precision at the ranks of relevant rows; of equal scores the irrelevant rows come first.
+    y_true: Any,
+    y_score: Any,
+    *,
+    group: Any = None,
+    k: int | None = None,
+    relevant: float = 0.0,
+    empty: float | str = 0.0,
+    query_weight: Any = None,
+    backend: str | None = None,
+    n_threads: int | None = None,
+) -> float:
+    """Mean over queries of the average precision at the ranks of relevant rows.
+
+    Among rows with equal scores, irrelevant ones are ranked first.
 
     Parameters
     ----------
     y_true, y_score, group, k, empty, query_weight, backend, n_threads
-        As in `ndcg_score`; with k, a query's precisions are averaged over min(k, relevant rows).
+        As in `ndcg_score`; with k, the precisions of a query are averaged over
+        min(k, number of relevant rows).
     relevant : float, default=0.0
         Rows of a higher grade are relevant.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -149,21 +199,36 @@ def mean_average_precision(
     0.8333
     """
     y, z, group = _arrays(y_true, y_score, group)
-    values = _per_query(Metric.AVERAGE_PRECISION, _relevant(y, relevant), z, group, k, backend, n_threads)
-    return _mean(values, empty, query_weight)
+    metric, y = RankMetric.AVERAGE_PRECISION, _relevance(y, relevant)
+    return _mean(_per_query(metric, y, z, group, k, backend, n_threads), empty, query_weight)
 
 
 def mean_reciprocal_rank(
-    y_true, y_score, *, group=None, k=None, relevant=0.0, empty=0.0, query_weight=None, backend=None, n_threads=None
-):
-    """Mean over queries of 1 / rank of the first relevant row; of equal scores the irrelevant rows come first.
+    y_true: Any,
+    y_score: Any,
+    *,
+    group: Any = None,
+    k: int | None = None,
+    relevant: float = 0.0,
+    empty: float | str = 0.0,
+    query_weight: Any = None,
+    backend: str | None = None,
+    n_threads: int | None = None,
+) -> float:
+    """Mean over queries of 1 / rank of the first relevant row.
+
+    Among rows with equal scores, irrelevant ones are ranked first.
 
     Parameters
     ----------
     y_true, y_score, group, k, empty, query_weight, backend, n_threads
-        As in `ndcg_score`; a first relevant row beyond rank k counts 0.
+        As in `ndcg_score`; a query whose first relevant row is beyond rank k counts 0.
     relevant : float, default=0.0
         Rows of a higher grade are relevant.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -172,21 +237,36 @@ def mean_reciprocal_rank(
     0.5
     """
     y, z, group = _arrays(y_true, y_score, group)
-    values = _per_query(Metric.RECIPROCAL_RANK, _relevant(y, relevant), z, group, k, backend, n_threads)
-    return _mean(values, empty, query_weight)
+    metric, y = RankMetric.RECIPROCAL_RANK, _relevance(y, relevant)
+    return _mean(_per_query(metric, y, z, group, k, backend, n_threads), empty, query_weight)
 
 
 def expected_reciprocal_rank(
-    y_true, y_score, *, group=None, k=None, highest=None, empty=0.0, query_weight=None, backend=None, n_threads=None
-):
-    """Mean over queries of the expected 1 / rank at which a reader stops, at each row with probability (2^y - 1) / 2^highest.
+    y_true: Any,
+    y_score: Any,
+    *,
+    group: Any = None,
+    k: int | None = None,
+    highest: float | None = None,
+    empty: float | str = 0.0,
+    query_weight: Any = None,
+    backend: str | None = None,
+    n_threads: int | None = None,
+) -> float:
+    """Mean over queries of the expected 1 / rank at which a reader stops.
+
+    He stops at a row of grade y with probability (2^y - 1) / 2^highest.
 
     Parameters
     ----------
     y_true, y_score, group, k, empty, query_weight, backend, n_threads
-        As in `ndcg_score`; of equal scores the worse rows come first.
+        As in `ndcg_score`; among rows with equal scores, lower grades are ranked first.
     highest : float or None, default=None
-        The highest grade there is; None for that of y_true.
+        The highest possible grade; None for the highest of y_true.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -195,21 +275,38 @@ def expected_reciprocal_rank(
     0.5
     """
     y, z, group = _arrays(y_true, y_score, group)
-    gain = _validate_rank.gains(y, "exponential", "y_true") if len(y) else y
-    top = y.max(initial=0.0) if highest is None else highest
-    if not isinstance(top, Real) or not top >= y.max(initial=0.0):
-        raise ValueError(f"highest must be at least the highest grade of y_true, {y.max(initial=0.0):g}, got {highest!r}")
-    values = _per_query(Metric.EXPECTED_RECIPROCAL_RANK, gain * np.exp2(-float(top)), z, group, k, backend, n_threads)
-    return _mean(values, empty, query_weight)
+    gain = check_gains(y, "exponential", "y_true") if len(y) else y
+    lowest = float(y.max(initial=0.0))
+    top = lowest if highest is None else highest
+    if not isinstance(top, Real) or not float(top) >= lowest:
+        raise ValueError(
+            f"highest must be at least the highest grade of y_true, {lowest:g}, got {highest!r}"
+        )
+    metric, p = RankMetric.EXPECTED_RECIPROCAL_RANK, gain * np.exp2(-float(top))
+    return _mean(_per_query(metric, p, z, group, k, backend, n_threads), empty, query_weight)
 
 
-def kendall_tau(y_true, y_score, *, group=None, empty=0.0, query_weight=None, backend=None, n_threads=None):
-    """Kendall's tau-b, which allows for ties, averaged over queries: 1 for the same order, -1 for the opposite one.
+def kendall_tau(
+    y_true: Any,
+    y_score: Any,
+    *,
+    group: Any = None,
+    empty: float | str = 0.0,
+    query_weight: Any = None,
+    backend: str | None = None,
+    n_threads: int | None = None,
+) -> float:
+    """Kendall's tau-b, averaged over queries: 1 for the same order, -1 for the opposite.
 
     Parameters
     ----------
     y_true, y_score, group, empty, query_weight, backend, n_threads
-        As in `ndcg_score`, with utilities of any sign. Where all scores of a query are equal, its tau is 0.
+        As in `ndcg_score`, with utilities of any sign. If all scores of a query are equal, its tau
+        is 0.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -218,16 +315,32 @@ def kendall_tau(y_true, y_score, *, group=None, empty=0.0, query_weight=None, ba
     0.6667
     """
     y, z, group = _arrays(y_true, y_score, group)
-    return _mean(_per_query(Metric.KENDALL, y, z, group, None, backend, n_threads), empty, query_weight)
+    values = _per_query(RankMetric.KENDALL, y, z, group, None, backend, n_threads)
+    return _mean(values, empty, query_weight)
 
 
-def pairwise_accuracy(y_true, y_score, *, group=None, empty=0.0, query_weight=None, backend=None, n_threads=None):
-    """The share of pairs of different utility that are in the right order, equal scores counting half, averaged over queries.
+def pairwise_accuracy(
+    y_true: Any,
+    y_score: Any,
+    *,
+    group: Any = None,
+    empty: float | str = 0.0,
+    query_weight: Any = None,
+    backend: str | None = None,
+    n_threads: int | None = None,
+) -> float:
+    """The share of pairs of different utility in the right order, averaged over queries.
+
+    A pair of equal scores counts one half.
 
     Parameters
     ----------
     y_true, y_score, group, empty, query_weight, backend, n_threads
         As in `ndcg_score`, with utilities of any sign.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -236,20 +349,26 @@ def pairwise_accuracy(y_true, y_score, *, group=None, empty=0.0, query_weight=No
     0.5
     """
     y, z, group = _arrays(y_true, y_score, group)
-    return _mean(_per_query(Metric.PAIRS, y, z, group, None, backend, n_threads), empty, query_weight)
+    values = _per_query(RankMetric.PAIRS, y, z, group, None, backend, n_threads)
+    return _mean(values, empty, query_weight)
 
 
-def make_group_scorer(metric=ndcg_score, **options):
-    """A scorer for `cross_val_score`, `GridSearchCV` and the like, which asks for the metadata `group`.
+def make_group_scorer(metric: Callable[..., float] = ndcg_score, **options: Any) -> Any:
+    """Make a scorer for `cross_val_score`, `GridSearchCV` etc. that requests the metadata `group`.
 
-    It needs scikit-learn's metadata routing, and fails where no `group` comes: a fold is not one query.
+    It needs scikit-learn's metadata routing, and raises if no `group` is passed: a fold is not a
+    single query.
 
     Parameters
     ----------
     metric : callable, default=ndcg_score
         One of this module.
     **options
-        Its keywords, such as `k`.
+        Keyword arguments of the metric, such as `k`.
+
+    Returns
+    -------
+    scorer
 
     Examples
     --------
@@ -259,37 +378,48 @@ def make_group_scorer(metric=ndcg_score, **options):
     >>> from fastdisc.metrics import make_group_scorer
     >>> rng = np.random.default_rng(0)
     >>> X, query = rng.standard_normal((60, 3)), np.repeat(np.arange(12), 5)
-    >>> y = (X[:, 0] > 0).astype(int)
+    >>> y, scorer = (X[:, 0] > 0).astype(int), make_group_scorer(k=3)
     >>> with sklearn.config_context(enable_metadata_routing=True):
-    ...     data = {"group": query, "groups": query}  # for the ranker and the scorer; for GroupKFold
-    ...     scores = cross_val_score(PairwiseRanker(), X, y, cv=GroupKFold(3), scoring=make_group_scorer(k=3), params=data)
+    ...     data = {"group": query, "groups": query}  # for ranker and scorer; for GroupKFold
+    ...     folds = GroupKFold(3)
+    ...     scores = cross_val_score(PairwiseRanker(), X, y, cv=folds, scoring=scorer, params=data)
     >>> scores.shape
     (3,)
     """
     import sklearn
     from sklearn.metrics import make_scorer
 
-    with sklearn.config_context(enable_metadata_routing=True):  # needed to ask, and to be given what was asked for
+    # Routing must be enabled for a scorer to request metadata.
+    with sklearn.config_context(enable_metadata_routing=True):
         return make_scorer(_grouped, metric=metric, **options).set_score_request(group=True)
 
 
-def _grouped(y_true, y_score, *, metric, group=None, **options):
-    """A metric that must not take all rows for one query because nobody passed their queries on."""
+def _grouped(
+    y_true: Any, y_score: Any, *, metric: Callable[..., float], group: Any = None, **options: Any
+) -> float:
+    """A metric that does not treat all rows as one query if no `group` is passed."""
     if group is None:
         raise ValueError(
-            "the scorer was given no group: set sklearn.set_config(enable_metadata_routing=True) and pass `group`, as in the "
-            "example of make_group_scorer; or, for rows of one query, take sklearn.metrics.make_scorer"
+            "the scorer was given no group: set sklearn.set_config(enable_metadata_routing=True) "
+            "and pass `group`, as in the example of make_group_scorer; or, for rows of one query, "
+            "use sklearn.metrics.make_scorer"
         )
     return metric(y_true, y_score, group=group, **options)
 
 
-def ranks(scores, group=None):
-    """The rank of each row in its query, (N,): 1 for the highest score; equal ones in their order.
+def ranks(scores: Any, group: Any = None) -> Array:
+    """The rank of each row within its query: 1 for the highest score.
 
     Parameters
     ----------
-    scores : array of shape (N,)
-    group : array of shape (N,) or (Q,), optional
+    scores : array-like of shape (N,)
+    group : array-like of shape (N,) or (Q,), optional
+        The query of each row, or the sizes of the queries; None for a single query.
+
+    Returns
+    -------
+    ndarray of shape (N,)
+        Rows with equal scores are ranked in their order.
 
     Examples
     --------
@@ -297,8 +427,8 @@ def ranks(scores, group=None):
     >>> ranks([0.5, 2.0, 1.0, 7.0], group=[0, 0, 0, 1])
     array([3, 1, 2, 1])
     """
-    z = _validate_rank.utilities(scores, len(scores), "scores")
-    codes, _ = _validate_rank.queries(group, len(z))
+    z = check_utilities(scores, len(scores), "scores")
+    codes, _ = check_queries(group, len(z))
     order = np.lexsort((-z, codes))  # stable
     sizes = np.bincount(codes)
     out = np.empty(len(z), np.int64)
@@ -306,14 +436,21 @@ def ranks(scores, group=None):
     return out
 
 
-def top_k(scores, k, group=None):
-    """Numbers of the rows with the k highest scores, best first: (k,), or (Q, k) of queries, filled up with -1.
+def top_k(scores: Any, k: int, group: Any = None) -> Array:
+    """The numbers of the rows with the k highest scores, best first.
 
     Parameters
     ----------
-    scores : array of shape (N,)
+    scores : array-like of shape (N,)
     k : int
-    group : array of shape (N,) or (Q,), optional
+    group : array-like of shape (N,) or (Q,), optional
+        The query of each row, or the sizes of the queries; None for a single query.
+
+    Returns
+    -------
+    ndarray of shape (k,), or (Q, k) with group
+        Queries of fewer than k rows are filled up with -1. k is reduced to the number of rows, or
+        of rows of the largest query.
 
     Examples
     --------
@@ -321,29 +458,32 @@ def top_k(scores, k, group=None):
     >>> top_k([0.5, 2.0, 1.0, 7.0], 2)
     array([3, 1])
     """
-    z = _validate_rank.utilities(scores, len(scores), "scores")
-    k = _validate_rank.depth(k)
+    z = check_utilities(scores, len(scores), "scores")
+    k = check_rank_limit(k)
     if group is None:
         return _best(z, min(k, len(z)))
-    codes, count = _validate_rank.queries(group, len(z))
-    order = np.argsort(codes, kind="stable") if (codes[1:] < codes[:-1]).any() else np.arange(len(z))
-    ends = np.cumsum(np.bincount(codes, minlength=count))
-    k = min(k, int(np.diff(ends, prepend=0).max(initial=0)))
+    codes, count = check_queries(group, len(z))
+    sizes = np.bincount(codes, minlength=count)
+    starts = np.cumsum(sizes) - sizes
+    k = min(k, int(sizes.max(initial=0)))
     out = np.full((count, k), -1)
-    if len(z) < SHORT * count:  # many short queries: sorting them all takes less time than looking at one after the other
+    # Sorting all rows takes less time than a loop over many short queries.
+    if len(z) < MIN_PARTITION_ROWS * count:
         order = np.lexsort((-z, codes))
-        rank = np.arange(len(z)) - np.repeat(ends - np.diff(ends, prepend=0), np.diff(ends, prepend=0))
+        rank = np.arange(len(z)) - np.repeat(starts, sizes)
         order, rank = order[rank < k], rank[rank < k]
         out[codes[order], rank] = order
         return out
-    for query, (lo, hi) in enumerate(zip([0, *ends[:-1]][: len(ends)], ends, strict=True)):
-        rows = order[lo:hi]
-        out[query, : min(k, len(rows))] = rows[_best(z[rows], min(k, len(rows)))]
+    in_order = not (codes[1:] < codes[:-1]).any()
+    order = np.arange(len(z)) if in_order else np.argsort(codes, kind="stable")
+    for query, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        rows = order[start : start + size]
+        out[query, : min(k, size)] = rows[_best(z[rows], min(k, size))]
     return out
 
 
-def _best(z, k):
-    """Places of the k highest, best first; equal ones in their order."""
+def _best(z: Array, k: int) -> Array:
+    """Places of the k highest scores, best first; equal ones in their order."""
     if k >= len(z):
         return np.argsort(-z, kind="stable")
     bound = -np.partition(-z, k - 1)[k - 1] if k else np.inf

@@ -1,62 +1,122 @@
-"""Online learning: visits of all rows until nothing is left to learn."""
+"""Online learning: epochs of row-by-row updates until they no longer improve the weights."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from .._kernels import OnlineRule, OnlineState
+from .._kernels.contract import Array
+from .._objectives.epochs import averaged_weights
 
-class Result(NamedTuple):
-    """Where it stopped, and what each visit brought."""
+RATE_DIVISOR, MIN_RATE = 5.0, 1e-6  # of adaptive steps
+History = dict[str, list[float]]
 
-    W: np.ndarray
+
+class Epochs(Protocol):
+    """What the solver asks of the rows."""
+
+    @property
+    def total_weight(self) -> float: ...
+
+    def run(self, state: OnlineState, rule: OnlineRule) -> tuple[float, int]:
+        """Update the arrays of the state by every row once; the sum of losses and the number of
+        updates."""
+        ...
+
+
+class OnlineResult(NamedTuple):
+    """Where the solver stopped, and the loss and the updates of each epoch."""
+
+    W: Array
     converged: bool
     n_iter: int
-    history: dict[str, list]
-    exhausted: bool  # max_iter came before any other reason to stop
-    last: np.ndarray  # the weights after the last row, which W may be an average of
+    history: History
+    exhausted: bool  # max_iter was reached before any other criterion
+    last_W: Array  # the weights after the last row, of which W may be an average
 
 
-def objective(rule, loss, total, W):
+class Stopping(NamedTuple):
+    """When the solver stops before max_iter."""
+
+    tol: float | None  # None: do not watch the objective
+    patience: int = 5  # epochs in which the objective must fall by tol
+    without_updates: bool = False  # an epoch without updates is the only form of convergence
+    adaptive: bool = False  # divide the step by RATE_DIVISOR instead, down to MIN_RATE
+
+
+def penalized_mean(rule: OnlineRule, loss: float, total: float, W: Array) -> float:
     """The mean loss of a row and class, plus the penalty."""
     w = W[:, 1:]
-    return loss / total / len(W) + rule.alpha * ((1 - rule.l1) / 2 * np.vdot(w, w) + rule.l1 * np.abs(w).sum()) / len(W)
+    norms = (1 - rule.l1) / 2 * np.vdot(w, w) + rule.l1 * np.abs(w).sum()
+    return loss / total / len(W) + rule.alpha * norms / len(W)
 
 
-def solve(visits, state, rule, *, max_iter, tol, patience, clean=False, adaptive=False, errors=None, pocket=None, verbose=0):
-    """Learn until a visit brings nothing new.
+def solve(
+    epochs: Epochs,
+    state: OnlineState,
+    rule: OnlineRule,
+    *,
+    max_iter: int,
+    stopping: Stopping,
+    validation_error: Callable[[Array], float] | None = None,
+    training_errors: Callable[[Array], float] | None = None,
+    verbose: int = 0,
+) -> OnlineResult:
+    """Run epochs. The arrays of the state are updated.
 
-    1. visit every row once
-    2. with `clean`, stop when no row was a mistake: the perceptron has converged
-    3. with `pocket(W)`, the number of mistakes that W makes, keep the best weights seen
-    4. stop when the objective, or `errors(W)` on rows that are not learned from, has not fallen by tol for `patience` visits;
-       with `adaptive`, take steps of a fifth instead, down to 1e-6
+    1. update the weights by every row once
+    2. with `without_updates`, stop after an epoch without updates: the perceptron has converged
+    3. with `training_errors(W)`, keep the weights with the fewest errors
+    4. stop when the objective, or `validation_error(W)`, has not fallen by tol for `patience`
+       epochs; with `adaptive`, reduce the step instead
     """
-    history: dict[str, list] = {"loss": [], "updates": []}
-    best, waited, kept, fewest, converged, total = np.inf, 0, None, np.inf, False, visits.total()
+    history: History = {"loss": [], "updates": []}
+    total, fewest, converged = epochs.total_weight, np.inf, False
+    plateau, best_W = Plateau(stopping), None
     for n_iter in range(1, max_iter + 1):
-        loss, updates = visits(state, rule)  # 1
-        W = state.weights(rule.begin)
-        value = objective(rule, loss, total, state.W) if errors is None else errors(W)
-        history["loss"].append(loss / total)
-        history["updates"].append(updates)
+        loss, updates = epochs.run(state, rule)  # 1
+        W = averaged_weights(state, rule.begin)
+        _record(history, loss / total, updates)
         if verbose:
             print(f"[online] {n_iter:>5}  loss {loss / total:.6g}  updates {updates}", flush=True)
-        converged = clean and updates == 0  # 2
+        converged = stopping.without_updates and updates == 0  # 2
         if converged:
             break
-        if pocket is not None and (found := pocket(W)) < fewest:  # 3
-            kept, fewest = W.copy(), found
-        if tol is None:
+        if training_errors is not None and (errors := training_errors(W)) < fewest:  # 3
+            best_W, fewest = W.copy(), errors
+        if stopping.tol is None:
             continue
-        waited = waited + 1 if value > best - tol else 0  # 4
-        best = min(best, value)
-        if waited >= patience:
-            if not (adaptive and rule.eta > 1e-6):
-                converged = not clean
+        if validation_error is None:  # 4
+            value = penalized_mean(rule, loss, total, state.W)
+        else:
+            value = validation_error(W)
+        if plateau.reached(value):
+            if not (stopping.adaptive and rule.eta > MIN_RATE):
+                converged = not stopping.without_updates
                 break
-            rule, waited = rule._replace(eta=rule.eta / 5), 0
-    W = state.weights(rule.begin) if converged or kept is None else kept
-    exhausted = not converged and n_iter == max_iter and not (tol is not None and waited >= patience)
-    return Result(W.copy(), converged, n_iter, history, exhausted, state.W)
+            rule, plateau.waited = rule._replace(eta=rule.eta / RATE_DIVISOR), 0
+    W = averaged_weights(state, rule.begin) if converged or best_W is None else best_W
+    exhausted = not converged and n_iter == max_iter and plateau.waited < stopping.patience
+    return OnlineResult(W.copy(), converged, n_iter, history, exhausted, state.W)
+
+
+class Plateau:
+    """Whether values have not fallen by tol for `patience` epochs."""
+
+    def __init__(self, stopping: Stopping):
+        self.stopping, self.best, self.waited = stopping, np.inf, 0
+
+    def reached(self, value: float) -> bool:
+        """Add the value of an epoch."""
+        tol = self.stopping.tol or 0.0
+        self.waited = self.waited + 1 if value > self.best - tol else 0
+        self.best = min(self.best, value)
+        return self.waited >= self.stopping.patience
+
+
+def _record(history: History, loss: float, updates: int) -> None:
+    history["loss"].append(loss)
+    history["updates"].append(updates)

@@ -1,24 +1,30 @@
-"""Is the maximum of an unpenalised likelihood at infinity? (seed E)"""
+"""Is the maximum of an unpenalised likelihood at infinity?"""
 
 from __future__ import annotations
 
-from . import metric
+from .._kernels.contract import Array
+from .._objectives.protocol import Objective
+from .preconditioners import inverse_hessian
 
-LARGEST = 2000  # weights for which the Hessian of all rows is worth the answer
+MAX_WEIGHTS = 2000  # for which the Hessian of all rows is worth the answer
+MIN_SCORE_CHANGE = 0.3  # of a Newton step that indicates separation
 
 
-def separated(objective, W, errors):
-    """Whether the classes are separable, or some of their rows are along a direction that no row contradicts.
+def is_separated(objective: Objective, W: Array, errors: float) -> tuple[bool, Array | None]:
+    """Whether the classes are separable, or some of their rows are along a direction that no row
+    contradicts.
 
-    At an ordinary optimum Newton's next step changes no score by much. Along a direction without end each step changes the scores
-    of its rows by about 1, however small the gradient has become.
+    At an ordinary optimum Newton's next step changes no score by much. Along a direction of
+    separation each step changes the scores of its rows by about 1, however small the gradient.
 
-    Returns the answer and the Hessian at W, None where it was not needed.
+    Returns the answer and the Hessian at W, None if it was not needed.
     """
     if errors == 0:
         return True, None
-    if W.size > LARGEST:
+    if W.size > MAX_WEIGHTS:
         return False, None
-    sums = objective(W, 2)
-    step = metric.full(sums.H, W.shape, objective.singular)(sums.g)
-    return objective.sweep.largest_score(step) > 0.3, sums.H
+    found = objective.hessian(W)
+    assert found.hessian is not None
+    inverse = inverse_hessian(found.hessian, W.shape, objective.penalty.shift_invariant)
+    step = inverse(found.gradient)
+    return objective.max_abs_score(step) > MIN_SCORE_CHANGE, found.hessian

@@ -1,99 +1,151 @@
-"""The hinge with a margin: its corner is rounded, less and less, until the error that this makes is certified to be small."""
+"""The hinge with a margin: its corner is smoothed, less and less, until the error that this makes
+is certified to be small."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from .._config import one_blas_thread
-from . import Result, metric, norm, result, start_norm
-from .lbfgs import search
-from .newton_cg import conjugate_gradients, preconditioner
+from .._kernels.contract import Array
+from .._objectives.protocol import Capability, Evaluation, Objective, gradient_norm, requires
+from ..runtime import one_blas_thread
+from . import preconditioners
+from .line_search import line_search
+from .newton_cg import conjugate_gradients
+from .preconditioners import inverse_hessian
+from .result import Result, Trace, make_result, start_norm
 
-WIDEST = 2.0  # at zero weights all pairs are within the rounded corner, and bend
-NARROWER = 0.25  # each width of the corner is this share of the last
-PATIENCE = 5  # solutions that do not move
-SHORT = 0.1  # share of a Newton step: shorter ones mean that other pairs bend wherever it goes
-FORCING = 0.01  # residual that conjugate gradients leave; other values were not tried
-LEAST, MOST = 1e-6, 1e6  # what the Hessian's diagonal is lifted by, in units of its mean: at first, and at last
+FIRST_WIDTH = 2.0  # of the corner: at zero weights all pairs are within it, and have curvature
+WIDTH_RATIO = 0.25  # of one width to the last
+MAX_UNCHANGED = 5  # solutions that do not move
+MIN_STEP = 0.1  # of a Newton step: shorter ones mean that other pairs have curvature there
+FORCING = 0.01  # residual of conjugate gradients; other values were not tried
+FIRST_TOL, MIN_TOL = 1e-2, 1e-14  # of the inner solver
+MIN_DAMPING, MAX_DAMPING = 1e-6, 1e6  # in units of the mean of the Hessian's diagonal
+
+Solve = Callable[..., Result]
 
 
-def solve(objectives, exact, W, *, inner, tol, max_iter, trace, certified=True, spare=None):
-    """Minimise exact(W) by way of objectives(width), which are smooth, below it, and nearer to it the smaller the width.
+def solve(
+    objectives: Callable[[float], Objective],
+    exact: Callable[[Array], float],
+    W: Array,
+    *,
+    inner: Solve,
+    tol: float,
+    max_iter: int,
+    trace: Trace,
+    certified: bool = True,
+    fallback: Solve | None = None,
+) -> Result:
+    """Minimise exact(W) by way of objectives(width), which are smooth, below it, and nearer to it
+    the smaller the width.
 
     1. minimise the smooth objective, as far as it is worth
-    2. the gap: what rounding takes off the exact value, and how far the smooth one may be from its least, which the penalty
-       bounds by the gradient: F - min F <= sum_j g_j^2 / (2 l2_j)
-    3. stop when the gap has fallen to tol times the exact value; else improve what is the larger part of it
+    2. the gap: what smoothing takes off the exact value, and how far the smooth value may be from
+       its minimum, which the penalty bounds by the gradient: F - min F <= sum_j g_j^2 / (2 l2_j)
+    3. stop when the gap has fallen to tol times the exact value; else reduce its larger part
 
-    The result's gradient_norm is that relative gap. Without an L2 penalty nothing bounds the second part (`certified` is False):
-    then the inner solver's own tolerance, tol, is what holds. Where the corner is so narrow and the penalty so weak that the
-    inner solver's Hessian does not tell where to go, `spare` goes on; when that does not move either, this ends.
+    The gradient_norm of the result is that relative gap. Without an L2 penalty nothing bounds the
+    second part (`certified` is False): then the tolerance of the inner solver is what holds. Where
+    the corner is so narrow and the penalty so weak that the inner solver makes no progress,
+    `fallback` continues; when that does not move either, this ends.
     """
-    width, inner_tol, n_iter, waited, best = WIDEST, 1e-2, 0, 0, (np.inf, W)
+    width, inner_tol, n_iter, unchanged = FIRST_WIDTH, FIRST_TOL, 0, 0
+    best = np.inf, W
     while True:
         objective = objectives(width)
-        found = inner(objective, W, tol=inner_tol, max_iter=max_iter - n_iter, trace=trace)  # 1
+        options = {"tol": inner_tol, "trace": trace}
+        found = inner(objective, W, max_iter=max_iter - n_iter, **options)  # 1
         steps = max(1, found.n_iter)
-        if spare is not None and n_iter + steps < max_iter and not (found.converged or found.stopped):
-            found = spare(objective, found.W, tol=inner_tol, max_iter=max_iter - n_iter - steps, trace=trace)
+        left = max_iter - n_iter - steps
+        if fallback is not None and left > 0 and not (found.converged or found.stopped):
+            found = fallback(objective, found.W, max_iter=left, **options)
             steps += found.n_iter
-        waited = 0 if found.converged or not np.array_equal(found.W, W) else waited + 1
+        moved = found.converged or not np.array_equal(found.W, W)
+        unchanged = 0 if moved else unchanged + 1
         W, n_iter = found.W, n_iter + steps
-        sums, value = objective(W), exact(W)
-        rounding = max(0.0, value - sums.loss)
-        rest = float((sums.g[:, 1:] ** 2 / (2 * objective.l2)).sum()) if certified else 0.0  # 2
-        gap = (rounding + rest) / value if value > 0 else 0.0
-        trace.say("smoothed", f"width {width:.1e}: loss {value:.6g}, gap {gap:.1e}")
+        smooth, value = objective.value_and_gradient(W), exact(W)
+        smoothing, rest = max(0.0, value - smooth.value), 0.0
+        if certified:
+            squares = smooth.gradient[:, 1:] ** 2
+            rest = float((squares / (2 * objective.penalty.l2)).sum())  # 2
+        gap = (smoothing + rest) / value if value > 0 else 0.0
+        trace.print("smoothed", f"width {width:.1e}: loss {value:.6g}, gap {gap:.1e}")
         converged = gap <= tol and (certified or (inner_tol <= tol and found.converged))
         best = min(best, (gap, W), key=lambda pair: pair[0])
-        if converged or waited >= PATIENCE or found.stopped or n_iter >= max_iter:  # 3
+        if converged or unchanged >= MAX_UNCHANGED or found.stopped or n_iter >= max_iter:  # 3
             gap, W = (gap, W) if converged else best
             return Result(W, converged, n_iter, gap, trace.history, found.stopped)
-        if rounding > tol / 2 * value:
-            width *= NARROWER
+        if smoothing > tol / 2 * value:
+            width *= WIDTH_RATIO
         if rest > tol / 2 * value or not certified:
-            inner_tol = max(inner_tol / 10, 1e-14 if certified else tol)
+            inner_tol = max(inner_tol / 10, MIN_TOL if certified else tol)
 
 
-def newton(objective, W, *, tol, max_iter, trace):
-    """Newton with the Hessian of all rows at every step: few pairs bend, others at each step, and a sample would miss them."""
+@requires(Capability.HESSIAN)
+def newton(objective: Objective, W: Array, *, tol: float, max_iter: int, trace: Trace) -> Result:
+    """Newton with the Hessian of all rows at every step: few pairs have curvature, others at each
+    step, and a sample would miss them."""
 
-    def direction(sums, W, lift):
-        H = sums.H.copy()
-        H[np.diag_indices_from(H)] += lift * H.diagonal()[1:].mean()
-        return -metric.full(H, W.shape, False)(sums.g)
+    def direction(found: Evaluation, W: Array, damping: float) -> Array:
+        H = found.hessian.copy()  # type: ignore[union-attr]
+        H[np.diag_indices_from(H)] += damping * H.diagonal()[1:].mean()
+        return -inverse_hessian(H, W.shape, False)(found.gradient)
 
-    return damped(objective, W, 2, direction, "newton", tol, max_iter, trace)
+    return _damped(objective, W, direction, True, "newton", tol, max_iter, trace)
 
 
-def newton_cg(objective, W, *, tol, max_iter, trace):
-    """The same with products alone: see `newton_cg.solve`."""
-    base, first = preconditioner(objective, W), objective(W).g
-    size = float(np.vdot(first, objective.product(W, first))) / max(float(np.vdot(first, first)), np.finfo(float).tiny)
+@requires(Capability.HESSIAN_OPERATOR, Capability.SAMPLE, Capability.CURVATURE_DIAGONAL)
+def newton_cg(objective: Objective, W: Array, *, tol: float, max_iter: int, trace: Trace) -> Result:
+    """The same with Hessian products alone: see `newton_cg.solve`."""
+    base = preconditioners.estimate(objective, W)
+    first = objective.value_and_gradient(W).gradient
+    curvature = float(np.vdot(first, objective.hessian_operator(W).product(first)))
+    size = curvature / max(float(np.vdot(first, first)), np.finfo(float).tiny)
 
-    def direction(sums, W, lift):
+    def direction(found: Evaluation, W: Array, damping: float) -> Array:
+        operator = objective.hessian_operator(W)
+
+        def product(V: Array) -> Array:
+            return operator.product(V) + damping * size * V
+
         with one_blas_thread():
-            return conjugate_gradients(lambda V: objective.product(W, V) + lift * size * V, -sums.g, base, FORCING)
+            return conjugate_gradients(product, -found.gradient, base, FORCING)
 
-    return damped(objective, W, 1, direction, "newton-cg", tol, max_iter, trace)
+    return _damped(objective, W, direction, False, "newton-cg", tol, max_iter, trace)
 
 
-def damped(objective, W, order, direction, name, tol, max_iter, trace):
-    """Steps along direction(sums, W, lift).
+def _damped(
+    objective: Objective,
+    W: Array,
+    direction: Callable[[Evaluation, Array, float], Array],
+    hessians: bool,
+    name: str,
+    tol: float,
+    max_iter: int,
+    trace: Trace,
+) -> Result:
+    """Steps along direction(found, W, damping).
 
-    Where the corner is narrow, fewer pairs bend than there are weights, and others wherever a step goes: then the Hessian is
-    lifted, ten times more after a step that has to be cut short, ten times less after one that has not.
+    Where the corner is narrow, fewer pairs have curvature than there are weights, and others
+    wherever a step goes: then the Hessian's diagonal is raised, ten times more after a step that
+    has to be shortened, ten times less after a full one.
     """
-    start = start_norm(objective, W)
-    sums, n_iter, lift = objective(W, order), 0, 0.0
-    stop = trace.add(name, sums, W)
-    while norm(sums.g) > tol * start and not stop and n_iter < max_iter and lift <= MOST:
-        p = direction(sums, W, lift)
-        slope = float(np.vdot(sums.g, p))
-        found = search(objective, W, p, sums, slope, smallest=SHORT) if slope < 0 else None
-        lift = lift / 10 if found and found[0] == 1 else max(10 * lift, LEAST)
-        if found:
-            W, n_iter = W + found[0] * p, n_iter + 1
-            sums = objective(W, 2) if order == 2 else found[1]
-            stop = trace.add(name, sums, W)
-    return result(W, norm(sums.g), start, tol, n_iter, trace)
+    start = start_norm(objective)
+    evaluate = objective.hessian if hessians else objective.value_and_gradient
+    found, n_iter, damping = evaluate(W), 0, 0.0
+    stop = trace.add(name, found, W)
+    norm = gradient_norm(found.gradient)
+    while norm > tol * start and not stop and n_iter < max_iter and damping <= MAX_DAMPING:
+        p = direction(found, W, damping)
+        slope = float(np.vdot(found.gradient, p))
+        step = line_search(objective, W, p, found, slope, MIN_STEP) if slope < 0 else None
+        damping = damping / 10 if step and step[0] == 1 else max(10 * damping, MIN_DAMPING)
+        if step:
+            W, n_iter = W + step[0] * p, n_iter + 1
+            found = evaluate(W) if hessians else step[1]
+            stop = trace.add(name, found, W)
+            norm = gradient_norm(found.gradient)
+    return make_result(W, norm, start, tol, n_iter, trace)

@@ -1,14 +1,14 @@
-"""Basis functions: features that are functions of the columns (10.3), for discriminants that bend.
+"""Basis functions: features that are functions of the columns (10.3), for nonlinear discriminants.
 
-Each is a transformer, and each can be given to a linear model as `basis=`: then rows are expanded a block at a time inside the
-sweep, in cache, and the matrix of features never exists.
+Each basis is a transformer, and each can be passed to a linear model as `basis=`. Features are then
+computed inside the sweep, a block of rows at a time, and the matrix of features is never stored.
 """
 
-from ._base import Concat, concat
-from ._columns import Gaussian, Log, Sine, Threshold
-from ._custom import Custom
-from ._polynomial import Polynomial, Quadratic
-from ._rows import HalfSpace, RadialGaussian
+from .base import Concat, concat
+from .column_functions import Gaussian, Log, Sine, Threshold
+from .custom import Custom
+from .polynomial import Polynomial, Quadratic
+from .row_functions import HalfSpace, RadialGaussian
 
 __all__ = [
     "Concat",

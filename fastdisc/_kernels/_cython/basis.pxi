@@ -164,7 +164,7 @@ cdef void expand_chunk(const Rows* rows, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_
 
 
 def expand(X, grid, int n_threads):
-    """Features of rows, X Mapped: (10.3), (10.35)."""
+    """The features of mapped rows: (10.3), (10.35)."""
     cdef Rows rows = open_rows(X)
     cdef Py_ssize_t block = grid[0], chunk = grid[1], chunks = (rows.n + chunk - 1) // chunk, c
     cdef int threads = max(1, min(n_threads, chunks))

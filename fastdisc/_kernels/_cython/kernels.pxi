@@ -27,12 +27,16 @@ cdef extern from *:
     """
     int FASTDISC_THREADS
 
-cdef enum Link:
-    IDENTITY
+cdef enum RowLoss:
     LOGISTIC
     SOFTMAX
+    SIGMOID_SQUARED
+    SQUARED_ERROR
+
+cdef enum Activation:
+    IDENTITY
     SIGMOID
-    LINEAR
+    SOFTMAX_OUTPUTS
 
 include "rows.pxi"
 include "links.pxi"
@@ -205,9 +209,9 @@ cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out,
         take_rows(job, lo, m, s, Z)
         if job.link == LOGISTIC:
             link_logistic(Z, job.r + lo, s, weights, m, tally)
-        elif job.link == SIGMOID:
+        elif job.link == SIGMOID_SQUARED:
             link_sigmoid(Z, job.r + lo, s, m, tally, Y if job.order == 2 else NULL, more)
-        elif job.link == LINEAR:
+        elif job.link == SQUARED_ERROR:
             link_linear(Z, job.r + lo, s, m, tally, Y if job.order == 2 else NULL, more)
         else:
             link_softmax(Z, B, K, job.r + lo, s, m, tally, Y if job.order == 2 else NULL, more)
@@ -258,14 +262,15 @@ cdef void gram_block(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* 
     H[D * (D + 1)] += sum(c, m)
 
 
-def sweep(X, int link, r, s, o, W, int order, grid, int n_threads):
+def sweep(batch, int loss, W, int order, grid, int n_threads):
     """Loss, errors, gradient and Hessian: (10.23)-(10.24), (10.31)-(10.33)."""
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size, pairs
+    X, r, s, o = batch
     job.plan = make_plan(X, K, block, order < 2 and grid[2])
     if order < 2:   # for a Hessian `gram` wants long blocks, and calls the next one itself
         call_ahead(&job.plan)
-    job.link, job.order = link, order
+    job.link, job.order = loss, order
     cdef const int32_t[::1] r_ = r
     cdef const double[::1] s_ = s
     cdef const double[:, ::1] o_ = o
@@ -334,13 +339,14 @@ cdef void product_chunk(const Job* job, const void* V, const double* v0, Py_ssiz
         lo += m
 
 
-def product(X, int link, s, o, W, V, grid, int n_threads):
-    """The Hessian times a matrix like W, without the Hessian: (10.32), as used by (10.33)."""
+def hessian_product(batch, int loss, W, V, grid, int n_threads):
+    """The Hessian at W times V, without forming the Hessian: (10.32), as used by (10.33)."""
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size
+    X, _, s, o = batch
     job.plan = make_plan(X, K, block, grid[2])
     call_ahead(&job.plan)
-    job.link, job.order, job.D = link, 1, 0
+    job.link, job.order, job.D = loss, 1, 0
     cdef const double[::1] s_ = s
     cdef const double[:, ::1] o_ = o
     n = job.plan.rows.n
@@ -398,7 +404,7 @@ cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* ou
         score(&job.plan, lo, m, x, ld, <const double*>job.W, job.w0, Z)
         for k in range(K):
             check[0] += spoiled(Z + k * B, m)
-        if job.link == LOGISTIC:
+        if job.link == SIGMOID:
             for i in range(m):
                 u = exp_(-Z[i] if Z[i] > 0 else Z[i])
                 v = 1 / (1 + u)
@@ -408,7 +414,7 @@ cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* ou
                 out[2 * (lo + i)], out[2 * (lo + i) + 1] = more[i], Z[i]
             lo += m
             continue
-        if job.link == SOFTMAX:
+        if job.link == SOFTMAX_OUTPUTS:
             softmax_rows(Z, B, K, m, more, more + B, more + 2 * B)
             for k in range(K):
                 for i in range(m):
@@ -419,19 +425,19 @@ cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* ou
         lo += m
 
 
-def outputs(X, int link, W, grid, int n_threads):
+def outputs(X, int activation, W, grid, int n_threads):
     """Scores (10.6), or outputs (10.15), (10.29); and whether all scores are finite."""
     cdef Job job
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c
     job.plan = make_plan(X, K, block, False)   # a score is wanted for its own sake: float64 whatever X is
-    job.link, job.order, job.D = link, 0, 0
+    job.link, job.order, job.D = activation, 0, 0
     n = job.plan.rows.n
     laid = lay_out(&job.plan, W)
     w0 = np.ascontiguousarray(W[:, 0])
     job.W, job.w0 = cnp.PyArray_DATA(laid), <const double*>cnp.PyArray_DATA(w0)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
-    result = np.empty((n, 2 if link == LOGISTIC else K))
+    result = np.empty((n, 2 if activation == SIGMOID else K))
     cdef double[:, ::1] out = result
     cdef double[:, ::1] work = aligned(threads, workspace(&job))
     cdef double[::1] check = np.zeros(chunks)

@@ -196,7 +196,7 @@ cdef void curvature(int link, Py_ssize_t j, Py_ssize_t k, const double* E, const
     if link == LOGISTIC:
         for i in range(m):
             c[i] = abs(E[i]) * (1 - abs(E[i]) / s[i]) if s[i] > 0 else 0
-    elif link >= SIGMOID:
+    elif link >= SIGMOID_SQUARED:
         for i in range(m):
             c[i] = s[i] * Y[i]
     elif j == k:
@@ -219,7 +219,7 @@ cdef void bend(int link, real* Z, real* U, Py_ssize_t ldz, Py_ssize_t K, const r
             top[i] = exp_(-Z[i] if Z[i] > 0 else Z[i])
             U[i] *= s[i] * top[i] / ((1 + top[i]) * (1 + top[i]))
         return
-    if link >= SIGMOID:
+    if link >= SIGMOID_SQUARED:
         bend_square(link, Z, U, s, m)
         return
     softmax_rows(Z, ldz, K, m, top, total, best)

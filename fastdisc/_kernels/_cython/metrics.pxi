@@ -156,8 +156,8 @@ cdef void join_block(pair[double, double]* items, Py_ssize_t n, Py_ssize_t k) no
             last += 1
 
 
-def group_metric(int metric, y, z, starts, Py_ssize_t k, grid, int n_threads):
-    """How good the order of the scores is within each query, judged by pairs, as (10.46), or by the ranks of good rows."""
+def query_metric(int metric, y, z, starts, Py_ssize_t k, grid, int n_threads):
+    """A metric of the order of the scores within each query, as (10.46) judges pairs."""
     cdef const double[::1] y_ = y, z_ = z
     cdef const int64_t[::1] starts_ = starts, bounds = grid[1]
     cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, g, longest = np.diff(starts).max()

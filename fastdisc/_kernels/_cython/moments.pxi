@@ -188,10 +188,11 @@ cdef object mirrored(upper):
     return np.where(np.arange(d)[:, None] <= np.arange(d), upper, upper.swapaxes(1, 2))
 
 
-def class_moments(X, r, s, shift, group, int kind, grid, int n_threads):
+def class_moments(batch, shift, group, int kind, grid, int n_threads):
     """Weights, sums and scatter of classes: (4.21), (4.28)."""
     cdef Tally job
     cdef Py_ssize_t chunk = grid[1], d, c, size, wide
+    X, r, s, _ = batch
     cdef const int32_t[::1] r_ = r, group_ = group
     cdef const double[::1] s_ = s
     cdef const double[:, ::1] shift_ = shift
@@ -268,7 +269,7 @@ cdef void dense_rows(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, double* x) n
             x[i * plan.ldw + at(plan.rows.indices, plan.rows.wide, t)] += value(plan.rows.data, plan.rows.kind == F32, t)
 
 
-def quadratic(X, mean, A, c, grid, int n_threads):
+def quadratic_scores(X, mean, A, c, grid, int n_threads):
     """Quadratic scores of classes, and whether all are finite: (10.2), (10.34)."""
     cdef Plan plan = make_plan(X, 1, grid[0], False)
     cdef Py_ssize_t chunk = grid[1], K = mean.shape[0], d = mean.shape[1], p = 0 if A.ndim == 2 else A.shape[1], n = plan.rows.n

@@ -75,8 +75,8 @@ cdef Py_ssize_t rank_csr(const Plan* plan, const int64_t* pairs, Py_ssize_t coun
     return updates
 
 
-def rank_pairs(X, pairs, s, w, double eta, rule):
-    """One pass of the ranking rule (10.49) over (preferred, other) pairs; w is changed; the number of updates."""
+def online_pairs(X, pairs, s, w, double eta, rule):
+    """One epoch of the ranking update (10.49) over given (preferred, other) pairs."""
     if len(w) != X.shape[1]:
         raise ValueError(f"w has {len(w)} weights, X has {X.shape[1]} columns")
     cdef Plan plan = make_plan(X, 1, 1, False)
@@ -98,7 +98,7 @@ def rank_pairs(X, pairs, s, w, double eta, rule):
 
 
 def coordinate_descent(H, q, l1, w, double tol, int max_iter):
-    """Minimise a quadratic model of (10.23) or (10.31) plus an L1 penalty, weight by weight; w is changed; the passes."""
+    """Coordinate descent on a quadratic model of (10.23) or (10.31) with an L1 penalty."""
     cdef const double[:, ::1] H_ = H
     cdef const double[::1] q_ = q, l1_ = l1
     cdef double[::1] w_ = w

@@ -277,8 +277,8 @@ cdef Py_ssize_t longest_query(starts) except -1:
     return longest
 
 
-def rank_link(z, queries, rule, grid, int n_threads):
-    """Loss over all ordered pairs within queries, and its derivative by the scores: (10.46), (10.48)."""
+def query_loss(z, queries, rule, grid, int n_threads):
+    """Loss over the pairs of queries and its derivative by the scores: (10.46), (10.48)."""
     cdef Orders q = open_orders(queries, rule)
     cdef const double[::1] z_ = z
     cdef const int64_t[::1] bounds = grid[1]
@@ -302,8 +302,8 @@ def rank_link(z, queries, rule, grid, int n_threads):
     return total[0], total[1], result
 
 
-def rank_bend(z, u, queries, rule, grid, int n_threads):
-    """The second derivative by the scores times a direction's scores u: of (10.46), as used by (10.48)."""
+def query_curvature_product(z, u, queries, rule, grid, int n_threads):
+    """The second derivative by the scores times u: of (10.46), as used by (10.48)."""
     cdef Orders q = open_orders(queries, rule)
     cdef const double[::1] z_ = z, u_ = u
     cdef const int64_t[::1] bounds = grid[1]

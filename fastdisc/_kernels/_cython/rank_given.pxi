@@ -74,11 +74,11 @@ cdef object given_pairs(z, x, pairs, s, rule, grid, int n_threads):
     return total[0], total[1], result
 
 
-def pair_link(z, pairs, s, rule, grid, int n_threads):
+def pair_loss(z, pairs, s, rule, grid, int n_threads):
     """Loss over given pairs, and its derivative by the scores: (10.46), (10.48)."""
     return given_pairs(z, None, pairs, s, rule, grid, n_threads)
 
 
-def pair_bend(z, u, pairs, s, rule, grid, int n_threads):
-    """The second derivative by the scores times a direction's scores u, over given pairs: of (10.46), as used by (10.48)."""
+def pair_curvature_product(z, u, pairs, s, rule, grid, int n_threads):
+    """The second derivative of (10.46) over given pairs, times u, as used by (10.48)."""
     return given_pairs(z, u, pairs, s, rule, grid, n_threads)[2]

@@ -95,8 +95,8 @@ cdef void hessian_chunk(const Orders* q, Plan* plan, Py_ssize_t first, Py_ssize_
         filled += hi - lo
 
 
-def rank_hessian(X, z, queries, rule, grid, int n_threads):
-    """The Hessian of the loss over all ordered pairs within queries: of (10.46), as used by (10.48)."""
+def query_hessian(X, z, queries, rule, grid, int n_threads):
+    """The Hessian of the loss over the pairs of queries: of (10.46), as used by (10.48)."""
     cdef Orders q = open_orders(queries, rule)
     cdef Plan plan = make_plan(X, 1, grid[0], False)
     cdef const double[::1] z_ = z

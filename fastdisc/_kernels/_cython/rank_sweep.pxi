@@ -55,8 +55,8 @@ cdef void rank_chunk(const Ranking* job, Py_ssize_t g, Py_ssize_t last, double* 
         combine_chunk(&job.plan, lo, hi, job.e, out + PAD, buffer)
 
 
-def rank_sweep(X, places, queries, rule, w, o, grid, int n_threads):
-    """Loss over all ordered pairs within queries, its gradient by the weights, and the scores: (10.46)-(10.48)."""
+def query_sweep(X, places, queries, rule, w, o, grid, int n_threads):
+    """Loss over the pairs of queries, its gradient, and the scores: (10.46)-(10.48)."""
     cdef Ranking job
     cdef Py_ssize_t block = grid[0], chunks, c, longest = longest_query(queries[0]), n = len(places)
     job.plan = make_plan(X, 1, block, False)
@@ -80,8 +80,8 @@ def rank_sweep(X, places, queries, rule, w, o, grid, int n_threads):
     return total[0], total[1], add_up(&job.plan, part, PAD, threads)[0], room_[0]
 
 
-def combine(X, e, grid, int n_threads):
-    """Rows times errors, summed: (10.24)."""
+def weighted_row_sum(X, e, grid, int n_threads):
+    """The sum of rows times errors: (10.24)."""
     cdef Plan plan = make_plan(X, 1, grid[0], False)
     call_ahead(&plan)
     cdef const double[::1] e_ = e

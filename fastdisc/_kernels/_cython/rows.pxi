@@ -77,18 +77,20 @@ cdef Rows open_rows(object X):
     cdef Rows rows
     cdef cnp.ndarray values, indices, indptr
     memset(&rows, 0, sizeof(Rows))
-    if hasattr(X, "program"):
+    if X.layout == "mapped":
         return open_mapped(X)
-    rows.csr = isinstance(X, tuple)
+    if X.layout not in ("dense", "csr"):
+        raise ValueError(f"the cython backend has no layout {X.layout!r}")
+    rows.csr = X.layout == "csr"
     if rows.csr:
-        values, indices, indptr, d = X
+        values, indices, indptr, d = X.data, X.indices, X.indptr, X.n_columns
         rows.n = indptr.shape[0] - 1
         rows.d = d
         rows.indices = cnp.PyArray_DATA(indices)
         rows.indptr = cnp.PyArray_DATA(indptr)
         rows.wide = indices.itemsize == 8
     else:
-        values = X
+        values = X.values
         rows.n = values.shape[0]
         rows.d = values.shape[1]
         rows.row = values.strides[0]
@@ -99,7 +101,7 @@ cdef Rows open_rows(object X):
 
 
 cdef Rows open_mapped(object X):
-    cdef Rows rows = open_rows(X.raw)
+    cdef Rows rows = open_rows(X.inputs)
     cdef cnp.ndarray table = X.program.table, ints = X.program.ints, reals = X.program.reals, chosen, mean, scale
     rows.table, rows.ints = <const int64_t*>cnp.PyArray_DATA(table), <const int64_t*>cnp.PyArray_DATA(ints)
     rows.reals = <const double*>cnp.PyArray_DATA(reals)

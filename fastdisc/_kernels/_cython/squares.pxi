@@ -46,5 +46,5 @@ cdef void bend_square(int link, const real* Z, real* U, const real* s, Py_ssize_
     cdef real u, p
     for i in range(m):
         u = exp_(-Z[i] if Z[i] > 0 else Z[i])
-        p = u / ((1 + u) * (1 + u)) if link == SIGMOID else 1
+        p = u / ((1 + u) * (1 + u)) if link == SIGMOID_SQUARED else 1
         U[i] *= s[i] * p * p

@@ -25,7 +25,7 @@ cdef void link_problem(const Job* job, const Sides* sides, Py_ssize_t k, Py_ssiz
             own[i] = s[i] * <real>part[job.r[lo + i]]
     if job.link == LOGISTIC:
         link_logistic(Z, r, own, weights, m, tally)
-    elif job.link == SIGMOID:
+    elif job.link == SIGMOID_SQUARED:
         link_sigmoid(Z, r, own, m, tally, Y, more)
     else:
         link_linear(Z, r, own, m, tally, Y, more)
@@ -96,13 +96,15 @@ cdef void sweeps_chunk(const Job* job, const Sides* sides, Py_ssize_t lo, Py_ssi
         settle(tally + k * TALLY, unit, out + 2 * k)
 
 
-def sweeps(X, int link, r, s, sides, W, int order, grid, int n_threads):
-    """Losses, errors, gradients and Hessians of many two-class problems over the same rows: (10.7)-(10.9), (10.23)-(10.24)."""
+def sweep_many(batch, int loss, signs, W, int order, grid, int n_threads):
+    """Sums of many two-class problems over shared rows: (10.7)-(10.9), (10.23)-(10.24)."""
     cdef Job job
     cdef Sides table
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size
+    X, r, s, _ = batch
+    sides = signs
     job.plan = make_plan(X, K, block, order < 2 and grid[2])
-    job.link, job.order = link, order
+    job.link, job.order = loss, order
     job.o = NULL
     cdef const int32_t[::1] r_ = r
     cdef const double[::1] s_ = s

@@ -12,10 +12,10 @@ cdef void times_chunk(const Rows* rows, Py_ssize_t lo, Py_ssize_t hi, const real
         rows_times(<const double*>rows.data, rows.indices, rows.indptr, rows.wide, rows.n, lo, hi, B, K, Z)
 
 
-def times(X, B, Z, grid, int n_threads):
-    """Rows times a matrix, into Z: (10.6); of the transposed rows, (10.33)."""
+def matmul(X, B, out, grid, int n_threads):
+    """Sparse rows times a matrix: (10.6); for transposed rows, (10.33)."""
     cdef Rows rows = open_rows(X)
-    cdef cnp.ndarray from_ = B, to = Z
+    cdef cnp.ndarray from_ = B, to = out
     cdef Py_ssize_t chunk = grid[1], K = from_.shape[1], chunks = (rows.n + chunk - 1) // chunk, c
     cdef const void* b = cnp.PyArray_DATA(from_)
     cdef void* z = cnp.PyArray_DATA(to)

@@ -354,8 +354,10 @@ cdef void walk_all(Learner* job, Ahead* ahead, int threads, double[:, ::1] work)
             clip(job, 0, room(&job.plan))
 
 
-def online(X, r, s, W, U, Q, clock, rule, walk, int n_threads):
-    """One pass of an online rule, as (4.55), with a step for each row; W is changed; the loss and the number of updates."""
+def online_epoch(batch, state, rule, order, int n_threads):
+    """One epoch of an online rule, as (4.55), with an update for each row."""
+    X, r, s, _ = batch
+    W, U, Q, clock = state
     cdef Learner job
     cdef Ahead ahead
     cdef Py_ssize_t K = W.shape[0]
@@ -364,9 +366,9 @@ def online(X, r, s, W, U, Q, clock, rule, walk, int n_threads):
     job.loss, job.rate, job.eta, job.power, job.alpha, job.l1, job.intercept, job.begin = rule
     cdef const int32_t[::1] r_ = r
     cdef const double[::1] s_ = s
-    cdef const int64_t[::1] order = walk[0]
+    cdef const int64_t[::1] runs = order[0]
     job.r, job.s, job.step = &r_[0], &s_[0], s_.shape[0] > 1
-    job.order, job.runs, job.run = &order[0], order.shape[0], walk[1]
+    job.order, job.runs, job.run = &runs[0], runs.shape[0], order[1]
     job.averaged, job.lasso = len(U) > 0, len(Q) > 0
     laid = [lay_out(&job.plan, A) if len(A) else None for A in (W, -U, Q)]
     cdef double[::1] w = laid[0], u = laid[1], q = laid[2]

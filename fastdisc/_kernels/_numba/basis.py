@@ -1,47 +1,45 @@
-"""The layout of mapped rows; see _cython/basis.pxi. To the jitted code it is a pair: X, and the numbers of `program_of`.
+"""The features of a basis. What expands a block of rows is compiled once, as a function that is
+called by its address: inlined into every kernel, it would double their compile times (a sweep: 28 s
+instead of 14)."""
 
-What expands a block is compiled once, as a function at an address: a part of every kernel, it would double the time in which each
-is compiled (a sweep: 28 s, not 14).
-"""
+from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray, cfunc, prange, types
+from numba import carray, types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.core.ccallback import CFunc
+from numba.extending import intrinsic
 
-from ..maps import Map
-from .jitted import exp_, fetch
-from .online import pick
-from .options import SUMS, drivers, jit
+from ..basis_program import TABLE_COLUMNS
+from ..contract import Array
+from ..enums import BasisKind
+from .options import callback, jit
+from .vector_math import exp_nonpositive
 
-PRODUCTS, SINE, GAUSSIAN, LOG, RADIAL, HALFSPACE, SUBSPACE, CUSTOM = (
-    int(kind) for kind in (Map.PRODUCTS, Map.SINE, Map.GAUSSIAN, Map.LOG, Map.RADIAL, Map.HALFSPACE, Map.SUBSPACE, Map.CUSTOM)
-)
-
-NONE = np.empty(0, np.int64), np.empty(0), np.empty(0)
-WHOLE, REAL = types.CPointer(types.int64), types.CPointer(types.float64)
+PRODUCTS, SINE, GAUSSIAN, LOG, THRESHOLD, RADIAL, HALFSPACE, SUBSPACE, CUSTOM = map(int, BasisKind)
+INTS, REALS = types.CPointer(types.int64), types.CPointer(types.float64)
+# Pointers and lengths: table, ints, reals, chosen, mean, scale; rows x, m, d; out, its row length.
 EXPAND = types.int64(
-    *[WHOLE, types.int64] * 2,
-    REAL,
-    types.int64,
-    WHOLE,
-    types.int64,
-    *[REAL, types.int64] * 2,
-    REAL,
-    *[types.int64] * 2,
-    REAL,
-    types.int64,
+    *(INTS, types.int64),
+    *(INTS, types.int64),
+    *(REALS, types.int64),
+    *(INTS, types.int64),
+    *(REALS, types.int64),
+    *(REALS, types.int64),
+    *(REALS, types.int64, types.int64),
+    *(REALS, types.int64),
 )
 
 
 @intrinsic
-def call_at(typingctx, address, arguments):
-    """Call a function at its address; pointers among the arguments are the numbers that they are."""
+def call_at(typingctx: Any, address: types.Type, arguments: types.Type) -> Any:
+    """Call a function at its address; pointers among the arguments are given as integers."""
 
-    def codegen(context, builder, signature, args):
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, values = context.get_value_type(types.int64), cgutils.unpack_tuple(builder, args[1])
         kind = cgutils.ir.FunctionType(word, [word] * len(values))
         return builder.call(builder.inttoptr(args[0], kind.as_pointer()), values)
@@ -49,14 +47,26 @@ def call_at(typingctx, address, arguments):
     return types.int64(types.int64, types.UniTuple(types.int64, len(arguments))), codegen
 
 
+class Parameters(NamedTuple):
+    """One line of a program's table, with its parameters."""
+
+    kind: int
+    width: int
+    size: int
+    address: int
+    ints: Array
+    reals: Array
+
+
 @jit()
-def products(ints, count, x, out):
+def products(part: Parameters, x: Array, out: Array) -> None:
     """x_j, and higher-order terms   (10.2), (10.3)"""
+    ints = part.ints
     done = ints[0]
     for j in range(done):
         out[j] = x[ints[1 + j]]
     at = 1 + done
-    for _ in range(count):
+    for _ in range(part.size):
         a, start, n = out[ints[at]], ints[at + 1], ints[at + 2]
         for j in range(n):
             out[done + j] = a * out[start + j]
@@ -64,26 +74,26 @@ def products(ints, count, x, out):
 
 
 @jit()
-def of_one_column(kind, ints, reals, count, x, out):
-    """Each pair of parameters to each column   (10.3)"""
-    k = 0
-    for i in range(ints[0]):
-        v = x[ints[1 + i]]
-        for j in range(count):
-            p, q = reals[j], reals[count + j]
+def of_one_column(part: Parameters, x: Array, out: Array) -> None:
+    """Each pair of parameters applied to each column   (10.3)"""
+    k, kind = 0, part.kind
+    for i in range(part.ints[0]):
+        v = x[part.ints[1 + i]]
+        for j in range(part.size):
+            p, q = part.reals[j], part.reals[part.size + j]
             if kind == SINE:
                 out[k] = math.sin(p * v + q)
             elif kind == GAUSSIAN:
                 out[k] = math.exp(-q * ((v - p) * (v - p)))
             elif kind == LOG:
                 out[k] = math.log(v + p) if v + p > 0 else np.nan
-            else:
+            elif kind == THRESHOLD:
                 out[k] = 1.0 if v > p else 0.0
             k += 1
 
 
 @jit()
-def against(distance, x, C, n, out):
+def against(distance: bool, x: Array, C: Array, n: int, out: Array) -> None:
     """||x - c||^2, or c'x, for each of n vectors c, the columns of C"""
     for k in range(n):
         out[k] = 0.0
@@ -97,51 +107,70 @@ def against(distance, x, C, n, out):
 
 
 @jit()
-def expand_part(line, ints, reals, x, z, out):
-    """The features of one line of the table, of m rows   (10.3)"""
-    (m, d), kind, width, count = x.shape, line[0], line[2], line[5]
-    ints, reals = ints[line[3] :], reals[line[4] :]
-    if kind == CUSTOM:
-        if call_at(line[6], (np.int64(x.ctypes.data), m, d, np.int64(out.ctypes.data), out.strides[0] // 8)) == 0:
-            out[:m, :width] = np.nan
-        return
-    if kind <= 4:
+def of_vectors(part: Parameters, x: Array, C: Array, z: Array, out: Array) -> None:
+    """Functions of a row and n vectors, the columns of C   (10.3), (10.34); z is a buffer"""
+    n, kind = part.size, part.kind
+    if kind == RADIAL:
+        against(True, x, C, n, out)
+        for k in range(n):
+            out[k] = exp_nonpositive(-part.reals[k] * out[k])
+    elif kind == HALFSPACE:
+        against(False, x, C, n, out)
+        for k in range(n):
+            out[k] = 1.0 if out[k] > part.reals[k] else 0.0
+    elif kind == SUBSPACE:
+        against(False, x, C, n, z)
+        done = len(x)
+        for j in range(done):
+            out[j] = x[j]
+        for j in range(n):
+            for k in range(j, n):
+                out[done] = z[j] * z[k]
+                done += 1
+
+
+@jit()
+def expand_part(part: Parameters, x: Array, z: Array, out: Array) -> None:
+    """The features of one part, of m rows   (10.3)"""
+    (m, d), kind, n = x.shape, part.kind, part.size
+    if kind == PRODUCTS:
         for i in range(m):
-            if kind == PRODUCTS:
-                products(ints, count, x[i], out[i])
-            else:
-                of_one_column(kind, ints, reals, count, x[i], out[i])
-        return
-    ldc = (count + 7) // 8 * 8
-    first = 0 if kind == SUBSPACE else count
-    C = reals[first : first + d * ldc].reshape(d, ldc)
-    for i in range(m):
-        against(kind == RADIAL, x[i], C, count, z if kind == SUBSPACE else out[i])
-        if kind == RADIAL:
-            for k in range(count):
-                out[i, k] = exp_(-reals[k] * out[i, k])
-        elif kind == HALFSPACE:
-            for k in range(count):
-                out[i, k] = 1.0 if out[i, k] > reals[k] else 0.0
-        else:
-            done = d
-            for j in range(d):
-                out[i, j] = x[i, j]
-            for j in range(count):
-                for k in range(j, count):
-                    out[i, done] = z[j] * z[k]
-                    done += 1
+            products(part, x[i], out[i])
+    elif kind == CUSTOM:
+        rows, features = np.int64(x.ctypes.data), np.int64(out.ctypes.data)
+        if call_at(part.address, (rows, m, d, features, out.strides[0] // 8)) == 0:
+            out[:m, : part.width] = np.nan
+    elif kind == RADIAL or kind == HALFSPACE or kind == SUBSPACE:
+        ldc = (n + 7) // 8 * 8
+        first = 0 if kind == SUBSPACE else n
+        C = part.reals[first : first + d * ldc].reshape(d, ldc)
+        for i in range(m):
+            of_vectors(part, x[i], C, z, out[i])
+    else:
+        for i in range(m):
+            of_one_column(part, x[i], out[i])
 
 
-def expand_rows(table, lines, ints, n_ints, reals, n_reals, chosen, n_chosen, mean, n_mean, scale, n_scale, x, m, d, out, ld):
-    """The features of m rows x; NaN where a cell of the row is not finite."""
-    table, ints, reals, chosen = carray(table, (lines, 7)), carray(ints, n_ints), carray(reals, n_reals), carray(chosen, n_chosen)
+# The arguments are those of a C function: pointers and lengths.
+def expand_rows(
+    table: Any, n_lines: int, ints: Any, n_ints: int, reals: Any, n_reals: int, chosen: Any,
+    n_chosen: int, mean: Any, n_mean: int, scale: Any, n_scale: int, x: Any, m: int, d: int,
+    out: Any, row_length: int,
+) -> int:  # fmt: skip
+    """The features of m rows x; NaN for a row with a cell that is not finite."""
+    table, ints = carray(table, (n_lines, TABLE_COLUMNS)), carray(ints, n_ints)
+    reals, chosen = carray(reals, n_reals), carray(chosen, n_chosen)
     mean, scale = carray(mean, n_mean), carray(scale, n_scale)
-    x, buffer = carray(x, (m, d)), carray(out, (m, ld))
+    x, buffer = carray(x, (m, d)), carray(out, (m, row_length))
     width, z = table[-1, 1] + table[-1, 2], np.empty(d)
     full = buffer if n_chosen == 0 else np.empty((m, width))
-    for p in range(lines):
-        expand_part(table[p], ints, reals, x, z, full[:, table[p, 1] :])
+    for p in range(n_lines):
+        kind, first, features, size, address = (
+            table[p, 0], table[p, 1], table[p, 2], table[p, 5], table[p, 6],
+        )  # fmt: skip
+        own_ints, own_reals = ints[table[p, 3] :], reals[table[p, 4] :]
+        part = Parameters(kind, features, size, address, own_ints, own_reals)
+        expand_part(part, x, z, full[:, first:])
     for i in range(m):
         for j in range(d):
             if not np.isfinite(x[i, j]):
@@ -154,54 +183,6 @@ def expand_rows(table, lines, ints, n_ints, reals, n_reals, chosen, n_chosen, me
 
 
 @cache
-def expander():
+def expander() -> CFunc:
     """`expand_rows`, compiled."""
-    options = {"error_model": "numpy", "fastmath": SUMS}
-    try:
-        return cfunc(EXPAND, cache=True, **options)(expand_rows)
-    except RuntimeError:  # no place for the disk cache
-        return cfunc(EXPAND, **options)(expand_rows)
-
-
-def program_of(X):
-    """Addresses and lengths of what `expand_rows` reads, its own address first."""
-    chosen, mean, scale = (NONE[i] if some is None else some for i, some in enumerate((X.chosen, X.mean, X.scale)))
-    arrays = X.program.table, X.program.ints, X.program.reals, chosen, mean, scale
-    numbers = [number for array in arrays for number in (array.ctypes.data, len(array))]
-    return np.array([expander().address, *numbers], np.int64)
-
-
-@jit()
-def expand_block(X, lo, m, buffer):
-    """The features of rows lo to lo + m"""
-    raw, p = X
-    d = raw.shape[1]
-    x = np.empty((m, d))
-    for i in range(m):
-        for j in range(d):
-            x[i, j] = raw[lo + i, j]
-    places = np.int64(x.ctypes.data), m, d, np.int64(buffer.ctypes.data), np.int64(buffer.shape[1])
-    call_at(p[0], (p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12], *places))
-    return buffer
-
-
-@overload(fetch)
-def _fetch(X, lo, m, buffer):
-    if isinstance(X, types.BaseTuple) and len(X) == 2:
-        return lambda X, lo, m, buffer: expand_block(X, lo, m, buffer)
-
-
-@overload(pick)
-def _pick(X, t, room):
-    if isinstance(X, types.BaseTuple) and len(X) == 2:
-        return lambda X, t, room: (expand_block(X, t, 1, room), 0)
-
-
-def expand_driver(X, n, block, chunk, out):
-    for c in prange((n + chunk - 1) // chunk):
-        for lo in range(c * chunk, min(n, c * chunk + chunk), block):
-            hi = min(n, c * chunk + chunk, lo + block)
-            expand_block(X, lo, hi - lo, out[lo:hi])
-
-
-DRIVERS = drivers(expand_driver)
+    return callback(EXPAND, expand_rows)

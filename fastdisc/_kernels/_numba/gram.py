@@ -1,14 +1,18 @@
 """The innermost loop of Hessians and scatter matrices."""
 
+from __future__ import annotations
+
+from ..contract import Array
 from .options import jit
 
 
 @jit()
-def weighted_gram(P, Q, c, m, H):
-    """H += sum_i c_i p_i p_i', on and above the diagonal, for m rows p_i that stand in P on their side; Q is room for as many"""
-    # Turned on its side, a block makes each entry of H a sum along memory, eight of them at once in registers. With the rows
-    # upright LLVM keeps H in memory, and loops from the diagonal on run in their scalar remainder (32 columns: 137 ns a row, this
-    # way 35).
+def weighted_gram(P: Array, Q: Array, c: Array, m: int, H: Array) -> None:
+    """H += sum_i c_i p_i p_i', on and above the diagonal; P has the m rows p_i as its columns, Q is
+    a buffer like P"""
+    # With a block transposed, each entry of H is a sum over contiguous memory, and eight of them
+    # stay in registers. With rows as rows LLVM keeps H in memory, and loops from the diagonal on
+    # run in their scalar remainder (32 columns: 137 ns a row, this way 35).
     D = H.shape[0]
     for j in range(D):
         for i in range(m):

@@ -1,24 +1,29 @@
-"""How good an order is: a query's rows sorted by score, then one walk over them; see _cython/metrics.pxi."""
+"""Metrics of an order: a query's rows sorted by score, then one pass over them."""
+
+from __future__ import annotations
 
 import numpy as np
 from numba import prange
 
-from .. import Metric
-from .options import drivers, jit
+from ..contract import Array, QueryGrid
+from ..enums import RankMetric
+from .codes import checked
+from .options import driver, jit
+from .threads import run
 
-NDCG, NDCG_WORST, PRECISION, RECIPROCAL, EXPECTED, KENDALL, PAIRS = (int(metric) for metric in Metric)
+NDCG, NDCG_WORST, PRECISION, RECIPROCAL, EXPECTED, KENDALL, PAIRS = map(int, RankMetric)
 
 
-@jit(sums=False)
-def sort_by(first, second):
-    """The order of rows by the first numbers, and among equal ones by the second."""
+@jit(reorder=False)
+def sort_by(first: Array, second: Array) -> Array:
+    """The order of rows by `first`, and among equal ones by `second`."""
     order = np.argsort(second, kind="mergesort")
     return order[np.argsort(first[order], kind="mergesort")]
 
 
-@jit(sums=False)
-def ndcg(y, z, gains, k, average, discount):
-    """Gains over log2(1 + rank), averaged over the orders of equal scores, beside the same in the best order."""
+@jit(reorder=False)
+def ndcg(y: Array, z: Array, gains: Array, k: int, average: bool, discount: Array) -> float:
+    """Gains over log2(1 + rank), averaged over the orders of tied scores, relative to the best."""
     n = len(y)
     best, total, i = 0.0, 0.0, 0
     ideal = np.sort(y)
@@ -37,9 +42,9 @@ def ndcg(y, z, gains, k, average, discount):
     return total / best
 
 
-@jit(sums=False)
-def precision(gains, k, metric):
-    """Average precision, reciprocal rank, expected reciprocal rank."""
+@jit(reorder=False)
+def precision(gains: Array, k: int, metric: int) -> float:
+    """Average precision, reciprocal rank, or expected reciprocal rank."""
     relevant, hits, total, reach = 0, 0, 0.0, 1.0
     for gain in gains:
         relevant += gain > 0
@@ -57,9 +62,9 @@ def precision(gains, k, metric):
     return total / min(relevant, k) if metric == PRECISION else total
 
 
-@jit(sums=False)
-def inversions(a):
-    """Pairs i < j with a_i > a_j; a sorted. Merges from runs of 1 up."""
+@jit(reorder=False)
+def inversions(a: Array) -> tuple[int, Array]:
+    """Pairs i < j with a_i > a_j, and a sorted, by bottom-up merges."""
     n, width, count = len(a), 1, 0
     b = np.empty_like(a)
     while width < n:
@@ -79,52 +84,68 @@ def inversions(a):
     return count, a
 
 
-@jit(sums=False)
-def ties(a):
-    """Pairs of equal numbers, which stand side by side."""
-    run, total = 0.0, 0.0
+@jit(reorder=False)
+def tied_pairs(a: Array) -> float:
+    """Pairs of equal numbers in a sorted array."""
+    run_length, total = 0.0, 0.0
     for i in range(1, len(a)):
-        run = run + 1 if a[i] == a[i - 1] else 0.0
-        total += run
+        run_length = run_length + 1 if a[i] == a[i - 1] else 0.0
+        total += run_length
     return total
 
 
-@jit(sums=False)
-def agreement(y, z, metric):
-    """Kendall's tau-b, or the share of pairs in the right order: sorted by y, then by z, every inversion of z is a wrong pair."""
+@jit(reorder=False)
+def agreement(y: Array, z: Array, metric: int) -> float:
+    """Kendall's tau-b, or the share of pairs in the right order: with rows sorted by y, then by z,
+    each inversion of z is a wrong pair."""
     n = len(y)
     order = sort_by(y, z)
     y, z = y[order], z[order]
-    every, run, both = n * (n - 1) / 2, 0.0, 0.0
+    every, run_length, both = n * (n - 1) / 2, 0.0, 0.0
     for i in range(1, n):
-        run = run + 1 if y[i] == y[i - 1] and z[i] == z[i - 1] else 0.0
-        both += run
-    apart = every - ties(y)
+        run_length = run_length + 1 if y[i] == y[i - 1] and z[i] == z[i - 1] else 0.0
+        both += run_length
+    apart = every - tied_pairs(y)
     wrong, z = inversions(z)
-    equal = ties(z)
+    equal = tied_pairs(z)
     tied = equal - both
     if apart == 0:
         return np.nan
     if metric == PAIRS:
         return (apart - wrong - tied / 2) / apart
-    return (apart - tied - 2 * wrong) / (np.sqrt(apart) * np.sqrt(every - equal)) if every > equal else 0.0
+    difference = apart - tied - 2 * wrong
+    return difference / (np.sqrt(apart) * np.sqrt(every - equal)) if every > equal else 0.0
 
 
-@jit(sums=False)
-def measure(metric, y, z, k, discount):
-    """One query's share."""
-    if metric >= KENDALL:
+@jit(reorder=False)
+def measure(metric: int, y: Array, z: Array, k: int, discount: Array) -> float:
+    """The metric of one query."""
+    if metric == KENDALL or metric == PAIRS:
         return agreement(y, z, metric)
     order = sort_by(-z, y)
-    if metric <= NDCG_WORST:
+    if metric == NDCG or metric == NDCG_WORST:
         return ndcg(y, z[order], y[order], k, metric == NDCG, discount)
-    return precision(y[order], k, metric)
+    if metric == PRECISION or metric == RECIPROCAL or metric == EXPECTED:
+        return precision(y[order], k, metric)
+    return np.nan  # not reached: `query_metric` refuses other codes
 
 
-def metric_driver(metric, y, z, starts, k, discount, bounds, out):
+@driver
+def metric_driver(
+    metric: int, y: Array, z: Array, starts: Array, k: int, discount: Array, bounds: Array, out: Array
+) -> None:
     for c in prange(len(bounds) - 1):
         for g in range(bounds[c], bounds[c + 1]):
-            out[g] = measure(metric, y[starts[g] : starts[g + 1]], z[starts[g] : starts[g + 1]], k, discount)
+            lo, hi = starts[g], starts[g + 1]
+            out[g] = measure(metric, y[lo:hi], z[lo:hi], k, discount)
 
 
-DRIVERS = drivers(metric_driver)
+def query_metric(
+    metric: int, y: Array, z: Array, starts: Array, k: int, grid: QueryGrid, n_threads: int
+) -> Array:
+    """A metric of the order of the scores within each query, as (10.46) judges pairs."""
+    code, chunks = checked("metric", metric, RankMetric), len(grid.bounds) - 1
+    out, longest = np.empty(len(starts) - 1), int(np.diff(starts).max())
+    discount = 1 / np.log2(np.arange(2.0, longest + 2))
+    run(metric_driver, n_threads, chunks, code, y, z, starts, int(k), discount, grid.bounds, out)
+    return out

@@ -1,52 +1,104 @@
-"""JIT options, in one place, and the one thing that plain Numba cannot say."""
+"""JIT options, in one place."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType
+from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit, types
-from numba.extending import intrinsic
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
+from numba.extending import is_jitted, overload
 
-# Sums may be reordered (that is what vectorises them) and multiply-adds fused; NaN and infinity keep their meaning.
-SUMS = {"reassoc", "contract", "nsz"}
+from . import cache
+
+# Sums may be reordered, which vectorises them, and multiply-adds fused; NaN and infinity keep their
+# meaning.
+REORDER = {"reassoc", "contract", "nsz"}
+# Without reordering, which would undo the rounding in exp. A call that is not inlined stops the
+# vectorisation of the loop around it.
+EXACT_INLINE = {"fastmath": {"contract"}, "error_model": "numpy", "forceinline": True}
+
+Function = Callable[..., Any]
 
 
-def jit(parallel=False, sums=True):
-    """The one place for JIT options. Without a writable place for the disk cache, functions are compiled anew each time."""
-    options = {"nogil": True, "error_model": "numpy", "parallel": parallel, "fastmath": SUMS if sums else {"contract"}}
+def _options(parallel: bool, reorder: bool) -> dict[str, Any]:
+    fastmath = REORDER if reorder else {"contract"}
+    return {"nogil": True, "error_model": "numpy", "parallel": parallel, "fastmath": fastmath}
 
-    def decorate(function):
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:
-            return njit(**options)(function)
+
+def jit(parallel: bool = False, reorder: bool = True) -> Callable[[Function], Any]:
+    """Decorator: compile, and cache on disk. `reorder`: whether sums may be reordered."""
+
+    def decorate(function: Function) -> Any:
+        compiled = njit(**_options(parallel, reorder))(function)
+        if is_jitted(compiled):  # not so with NUMBA_DISABLE_JIT
+            cache.enable(compiled, function)
+        return compiled
 
     return decorate
 
 
-@intrinsic
-def bits(typingctx, x):
-    """The bit pattern of a float as an integer, and back."""
-    pairs = {types.float64: types.int64, types.int64: types.float64, types.float32: types.int32, types.int32: types.float32}
-    result = pairs[x]
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], context.get_value_type(result))
-
-    return result(x), codegen
+def jit_uncached(function: Function) -> Any:
+    """Compile a function that is not of this package, unless it is compiled."""
+    return function if is_jitted(function) else njit(**_options(False, True))(function)
 
 
-def drivers(*functions):
-    """Each function jitted twice, plain and parallel: a dict from (function, parallel) to what runs.
+def callback(signature: Any, function: Function) -> CFunc:
+    """Compile a function that is called by its address, and cache it on disk."""
+    options = {"error_model": "numpy", "fastmath": REORDER}
+    compiled = CFunc(function, normalize_signature(signature), locals={}, options=options)
+    cache.enable(compiled, function)
+    compiled.compile()
+    return compiled
 
-    The plain one is for forked children, which must not touch their parent's thread pool. The twins get names of their own,
-    because the disk cache tells functions apart by name alone, not by option.
+
+def implements(
+    verb: Function, layout: type, reorder: bool = False
+) -> Callable[[Function], Function]:
+    """Decorator: the implementation of a verb of layouts.py for a layout, given as the type of its
+    arguments: np.ndarray, or a NamedTuple."""
+
+    def choose(x: types.Type, *_: types.Type) -> Function | None:
+        return chosen if is_type(x, layout) else None
+
+    def decorate(function: Function) -> Function:
+        nonlocal chosen
+        chosen = function
+        # Not strict: the names of the arguments are those of the verb, the annotations differ.
+        overload(verb, jit_options={"fastmath": REORDER} if reorder else {}, strict=False)(choose)
+        return function
+
+    chosen: Function | None = None
+    return decorate
+
+
+def is_type(x: types.Type, layout: type) -> bool:
+    """Whether jitted code is given an argument of a Python type: np.ndarray, or a NamedTuple."""
+    if layout is np.ndarray:
+        return isinstance(x, types.Array)
+    return isinstance(x, types.BaseNamedTuple) and x.instance_class is layout
+
+
+class Driver(NamedTuple):
+    """The loop over chunks, compiled twice.
+
+    The serial version is for forked children, which must not use their parent's thread pool.
     """
-    twins = {}
-    for function in functions:
-        for parallel in (False, True):
-            name = function.__name__ + "_parallel" * parallel
-            copy = FunctionType(function.__code__, function.__globals__, name)
-            copy.__qualname__ = name
-            twins[function, parallel] = jit(parallel)(copy)
-    return twins
+
+    serial: Any
+    parallel: Any
+
+
+def driver(function: Function) -> Driver:
+    """Decorator: a driver. The versions get names of their own, by which their caches differ."""
+
+    def compiled(parallel: bool) -> Any:
+        name = function.__name__ + "_parallel" * parallel
+        version = FunctionType(function.__code__, function.__globals__, name)  # type: ignore[attr-defined]
+        version.__qualname__ = name
+        return jit(parallel)(version)
+
+    return Driver(compiled(False), compiled(True))

@@ -1,0 +1,2 @@
+"""Linear classifiers that are trained row by row: perceptron, adaline, stochastic gradient
+descent."""
