@@ -35,9 +35,9 @@ cdef double square(const Plan* plan, Py_ssize_t t, const double* x) noexcept nog
     cdef double v, total = 0
     if not plan.rows.csr:
         return inner(plan, x, x)
-    u, end = at(plan.rows.indptr, plan.rows.wide, t), at(plan.rows.indptr, plan.rows.wide, t + 1)
+    u, end = index_at(plan.rows.indptr, plan.rows.index64, t), index_at(plan.rows.indptr, plan.rows.index64, t + 1)
     for u in range(u, end):
-        v = value(plan.rows.data, plan.rows.kind == F32, u)
+        v = value_at(plan.rows.data, plan.rows.kind == F32, u)
         total += v * v
     return total
 
@@ -92,7 +92,7 @@ cdef Learner begin_ahead(const Learner* job, Ahead* ahead, Py_ssize_t first, Py_
     cdef Learner then = job[0]
     cdef Py_ssize_t k
     ahead.first, ahead.last, ahead.looks = first, last, 0
-    memcpy(ahead.w, job.w, room(&job.plan) * sizeof(double))
+    memcpy(ahead.w, job.w, weight_size(&job.plan) * sizeof(double))
     for k in range(job.plan.K):
         ahead.w0[k] = job.w0[k]
         ahead.norm[k] = sqrt(square_gap(job, k, NULL, 0))
@@ -136,8 +136,8 @@ cdef Py_ssize_t least_ahead(const Learner* job) noexcept nogil:
     """Rows that must be scored ahead at a time to be worth a copy of the weights."""
     cdef Py_ssize_t n = job.plan.rows.n, width = job.plan.rows.d
     if job.plan.rows.csr:
-        width = at(job.plan.rows.indptr, job.plan.rows.wide, n) // n
-    return max(LEAST, 32 * room(&job.plan) // (job.plan.K * max(1, width)))
+        width = index_at(job.plan.rows.indptr, job.plan.rows.index64, n) // n
+    return max(LEAST, 32 * weight_size(&job.plan) // (job.plan.K * max(1, width)))
 
 
 cdef object make_ahead(const Learner* job, Ahead* ahead, int threads):
@@ -145,7 +145,7 @@ cdef object make_ahead(const Learner* job, Ahead* ahead, int threads):
     cdef Py_ssize_t K = job.plan.K
     if threads == 1:
         return None
-    cdef double[::1] safe = np.empty((threads - 1) * (MOST + job.run)), then = aligned(1, room(&job.plan))[0]
+    cdef double[::1] safe = np.empty((threads - 1) * (MOST + job.run)), then = aligned_zeros(1, weight_size(&job.plan))[0]
     cdef double[:, ::1] small = np.zeros((4, K))
     ahead.safe, ahead.w, ahead.w0, ahead.norm = &safe[0], &then[0], &small[0, 0], &small[1, 0]
     ahead.moved, ahead.terms, ahead.rounding = &small[2, 0], &small[3, 0], 4 * (job.plan.rows.d + 32) * 2.3e-16

@@ -61,7 +61,7 @@ cdef void of_one_column(int kind, const int64_t* ints, const double* p, Py_ssize
         k += count
     if kind == GAUSSIAN:
         for j in range(k):
-            out[j] = exp_(out[j])
+            out[j] = exp_nonpositive(out[j])
 
 
 cdef void radial(const double* reals, Py_ssize_t n, const double* x, Py_ssize_t ldx, Py_ssize_t m, Py_ssize_t d, double* out, Py_ssize_t ld) noexcept nogil:
@@ -70,7 +70,7 @@ cdef void radial(const double* reals, Py_ssize_t n, const double* x, Py_ssize_t 
     distances(x, ldx, m, d, reals + n, (n + 7) // 8 * 8, n, out, ld)
     for i in range(m):
         for k in range(n):
-            out[k] = exp_(-reals[k] * out[k])
+            out[k] = exp_nonpositive(-reals[k] * out[k])
         out += ld
 
 
@@ -137,11 +137,11 @@ cdef void load_mapped(const Rows* rows, Py_ssize_t lo, Py_ssize_t m, double* out
     cdef Py_ssize_t ldy = ld if rows.chosen == NULL else width
     raw.table = NULL
     raw.d, raw.col = d, rows.step
-    load(&raw, lo, m, x, d)
+    load_rows(&raw, lo, m, x, d)
     for i in range(rows.parts):
         expand_part(rows, rows.table + i * LINE, x, d, m, z, y + rows.table[i * LINE + 1], ldy)
     for i in range(m):
-        if spoiled(x + i * d, d) != 0:
+        if nan_if_not_finite(x + i * d, d) != 0:
             for j in range(width):
                 y[i * ldy + j] = NAN
         if rows.chosen != NULL:
@@ -159,7 +159,7 @@ cdef void expand_chunk(const Rows* rows, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_
     cdef Py_ssize_t m
     while lo < hi:
         m = min(block, hi - lo)
-        load(rows, lo, m, out + lo * rows.d, rows.d)
+        load_rows(rows, lo, m, out + lo * rows.d, rows.d)
         lo += m
 
 

@@ -27,7 +27,7 @@ static inline double most(double a, double b) { return above(a, b, a, b); }
 static inline double least(double a, double b) { return above(b, a, a, b); }
 
 // sigmoid(-m), and sigmoid(m) in *other, for m kept to +-350. With m = n log 2 + r, exp(r) = (A + B) / (A - B), so that the only
-// quotient is that of the sigmoid itself: a shorter way than through exp_, where the next row waits for the end of it.
+// quotient is that of the sigmoid itself: a shorter way than through exp_nonpositive, where the next row waits for the end of it.
 static inline double falling(double m, double *other) {
     const double big = 6755399441055744.0, x = least(most(m, -350.0), 350.0), t = x * 1.4426950408889634 + big, n = t - big;
     const double r = x - n * 0.69314718055994531, q = r * r;
@@ -93,7 +93,7 @@ static double learn(int loss, double one, isize d, const double *x, isize ld, co
     for (isize i = 0; i < m; i++) {
         const double *x1 = i + 1 < m ? x + ld : x, *x2 = i + 2 < m ? x1 + ld : x;
         const double y = 2 * r[i] - 1, sign = y * pace->scale[i], step = y * pace->step[i];
-        for (isize j = 0; j < stride; j += 64) tiles::prefetch<3>(next + j);
+        for (isize j = 0; j < stride; j += 64) tiles::prefetch_line<3>(next + j);
         next += stride;
         const double margin = (sign * z + y * w0) + b * (sign * h);
         w0 += a;

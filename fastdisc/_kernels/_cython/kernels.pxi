@@ -61,7 +61,7 @@ def openmp_threads():
     return FASTDISC_THREADS
 
 
-cdef object aligned(Py_ssize_t rows, Py_ssize_t columns, object buffer=None):
+cdef object aligned_zeros(Py_ssize_t rows, Py_ssize_t columns, object buffer=None):
     """Zeros, (rows, columns) float64, each row on a cache line of its own. In a buffer that is given there are no zeros."""
     cdef Py_ssize_t padded = (columns + 7) // 8 * 8, size = rows * padded + 8, start
     if buffer is None:
@@ -83,7 +83,7 @@ cdef object borrow(Py_ssize_t rows, Py_ssize_t columns):
         buffer = spare.pop()
     except IndexError:
         buffer = np.empty(size)
-    return aligned(rows, columns, buffer if len(buffer) >= size else np.empty(size))
+    return aligned_zeros(rows, columns, buffer if len(buffer) >= size else np.empty(size))
 
 
 cdef void give_back(object room):
@@ -92,12 +92,12 @@ cdef void give_back(object room):
         spare[:] = [room.base]
 
 
-cdef object lay_out(const Plan* plan, object W):
+cdef object pack_weights(const Plan* plan, object W):
     """W[:, 1:] in the layout's own order, in the type of the products."""
     cdef Py_ssize_t j, k, d = plan.rows.d, K = plan.K
     cdef const double[:, ::1] from_
     cdef double[::1] to
-    flat = aligned(1, room(plan))[0]
+    flat = aligned_zeros(1, weight_size(plan))[0]
     if plan.rows.csr:   # by hand: NumPy turns 20 x 42,000 numbers in 10 ms, half the time of a sweep
         from_, to = W, flat
         with nogil:
@@ -105,9 +105,9 @@ cdef object lay_out(const Plan* plan, object W):
                 for k in range(K):
                     to[j * K + k] = from_[k, 1 + j]
         return flat
-    if plan.single:
+    if plan.float32:
         flat = flat.view(np.float32)
-    rows = flat[:room(plan)].reshape(K, plan.ldw)
+    rows = flat[:weight_size(plan)].reshape(K, plan.ldw)
     body = d - tail(plan)
     rows[:, :body] = W[:, 1:1 + body]
     rows[:, plan.ldw - tail(plan):] = W[:, 1 + body:]
@@ -125,7 +125,7 @@ cdef void add_columns(double[:, ::1] part, Py_ssize_t first, Py_ssize_t lo, Py_s
                 G[k, j] += part[c, first + j * K + k]
 
 
-cdef object add_up(const Plan* plan, double[:, ::1] part, Py_ssize_t first, int threads):
+cdef object merge_chunks(const Plan* plan, double[:, ::1] part, Py_ssize_t first, int threads):
     """The (K, d) sums that stand at `first` in each chunk's, in the layout's own order, added in the order of the chunks."""
     cdef Py_ssize_t d = plan.rows.d, b
     cdef double[:, ::1] G
@@ -135,13 +135,13 @@ cdef object add_up(const Plan* plan, double[:, ::1] part, Py_ssize_t first, int 
         for b in prange((d + 511) // 512, nogil=True, num_threads=threads):
             add_columns(part, first, b * 512, min(d, b * 512 + 512), G)
         return result
-    rows = np.asarray(part)[:, first:first + room(plan)].sum(axis=0).reshape(plan.K, plan.ldw)
+    rows = np.asarray(part)[:, first:first + weight_size(plan)].sum(axis=0).reshape(plan.K, plan.ldw)
     return np.hstack([rows[:, :d - tail(plan)], rows[:, plan.ldw - tail(plan):]])
 
 
-cdef object pick_up(const Plan* plan, flat):
+cdef object unpack_weights(const Plan* plan, flat):
     """The (K, d) matrix that stands in the layout's own order."""
-    return add_up(plan, flat[None, :], 0, 1)
+    return merge_chunks(plan, flat[None, :], 0, 1)
 
 
 # What one chunk needs beside the plan: pointers that all threads share.
@@ -160,7 +160,7 @@ cdef struct Job:
 cdef Py_ssize_t workspace(const Job* job) noexcept nogil:
     """Numbers of a thread's buffers, as sweep_chunk lays them out."""
     cdef Py_ssize_t b = job.plan.block, K = job.plan.K, pairs = 2 if job.order == 2 else 0
-    return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.D) + room(&job.plan) + 3 * K + 64 + TALLY
+    return b * (job.plan.ldw * (not job.plan.rows.csr) + 2 * K + 16 + pairs * job.D) + weight_size(&job.plan) + 3 * K + 64 + TALLY
 
 
 cdef inline void take_rows(const Job* job, Py_ssize_t lo, Py_ssize_t m, real* s, real* Z) noexcept nogil:
@@ -177,7 +177,7 @@ cdef inline void take_rows(const Job* job, Py_ssize_t lo, Py_ssize_t m, real* s,
 
 cdef void sweep_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work, const real* marker) noexcept nogil:
     """Sums of rows lo to hi: out = loss, errors, intercept gradient (K), G, H."""
-    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, D = job.D, size = room(&job.plan), m, i, k, ld = 0
+    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, D = job.D, size = weight_size(&job.plan), m, i, k, ld = 0
     cdef double* c = work
     cdef double* Y = c + B                                        # (K, B) outputs
     cdef double* P = Y + K * B                                    # (B, D) rows, padded
@@ -241,7 +241,7 @@ cdef void hessian(const Job* job, Py_ssize_t lo, Py_ssize_t m, const double* x, 
     """
     cdef Py_ssize_t D = job.D, K = job.plan.K, j, k
     if not job.plan.rows.csr and D != job.plan.width:
-        load(&job.plan.rows, lo, m, P, D)
+        load_rows(&job.plan.rows, lo, m, P, D)
         x, ld = P, D
     for j in range(K):
         for k in range(j, K):
@@ -269,34 +269,34 @@ def sweep(batch, int loss, W, int order, grid, int n_threads):
     X, r, s, o = batch
     job.plan = make_plan(X, K, block, order < 2 and grid[2])
     if order < 2:   # for a Hessian `gram` wants long blocks, and calls the next one itself
-        call_ahead(&job.plan)
+        choose_block(&job.plan)
     job.link, job.order = loss, order
     cdef const int32_t[::1] r_ = r
     cdef const double[::1] s_ = s
     cdef const double[:, ::1] o_ = o
     n = job.plan.rows.n
     job.r, job.s, job.step, job.o = &r_[0], &s_[0], s_.shape[0] > 1, &o_[0, 0] if o_.shape[0] else NULL
-    laid = lay_out(&job.plan, W)
+    laid = pack_weights(&job.plan, W)
     w0 = np.ascontiguousarray(W[:, 0])
     job.W, job.w0 = cnp.PyArray_DATA(laid), <const double*>cnp.PyArray_DATA(w0)
     cdef Py_ssize_t d = job.plan.rows.d, wide = max(4, lanes[double]())
     job.D = d if job.plan.rows.csr else (d + wide - 1) // wide * wide
     pairs = K * (K + 1) // 2 if order == 2 else 0
-    size = room(&job.plan)
+    size = weight_size(&job.plan)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
     sums = borrow(chunks, 2 + K + size + pairs * job.D * (job.D + 2))
     cdef double[:, ::1] part = sums
-    cdef double[:, ::1] work = aligned(threads, workspace(&job))
+    cdef double[:, ::1] work = aligned_zeros(threads, workspace(&job))
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             memset(&part[c, 0], 0, part.shape[1] * sizeof(double))
-            if job.plan.single:
+            if job.plan.float32:
                 sweep_chunk(&job, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const float*>NULL)
             else:
                 sweep_chunk(&job, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const double*>NULL)
     total = sums[:, :2 + K].sum(axis=0)
-    G = np.hstack([total[2:, None], add_up(&job.plan, part, 2 + K, threads)])  # (K, d+1)
+    G = np.hstack([total[2:, None], merge_chunks(&job.plan, part, 2 + K, threads)])  # (K, d+1)
     H = unfold(sums[:, 2 + K + size:].sum(axis=0), K, d, job.D) if order == 2 else None
     give_back(sums)
     return total[0], total[1], G, H
@@ -305,7 +305,7 @@ def sweep(batch, int loss, W, int order, grid, int n_threads):
 cdef void product_chunk(const Job* job, const void* V, const double* v0, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work,
                         const real* marker) noexcept nogil:
     """Sums of rows lo to hi: out = the intercepts' share (K), then that of the other weights."""
-    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, size = room(&job.plan), m, i, k, ld = 0
+    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, size = weight_size(&job.plan), m, i, k, ld = 0
     cdef real* s = <real*>work
     cdef real* Z = s + B                                          # (K, B) scores
     cdef real* U = Z + K * B                                      # (K, B) scores of V, then curvature times those
@@ -345,29 +345,29 @@ def hessian_product(batch, int loss, W, V, grid, int n_threads):
     cdef Py_ssize_t block = grid[0], chunk = grid[1], K = W.shape[0], n, c, size
     X, _, s, o = batch
     job.plan = make_plan(X, K, block, grid[2])
-    call_ahead(&job.plan)
+    choose_block(&job.plan)
     job.link, job.order, job.D = loss, 1, 0
     cdef const double[::1] s_ = s
     cdef const double[:, ::1] o_ = o
     n = job.plan.rows.n
     job.s, job.step, job.o = &s_[0], s_.shape[0] > 1, &o_[0, 0] if o_.shape[0] else NULL
-    laid_w, laid_v = lay_out(&job.plan, W), lay_out(&job.plan, V)
+    laid_w, laid_v = pack_weights(&job.plan, W), pack_weights(&job.plan, V)
     w0, v0 = np.ascontiguousarray(W[:, 0]), np.ascontiguousarray(V[:, 0])
     job.W, job.w0 = cnp.PyArray_DATA(laid_w), <const double*>cnp.PyArray_DATA(w0)
     cdef const void* V_ = cnp.PyArray_DATA(laid_v)
     cdef const double* v0_ = <const double*>cnp.PyArray_DATA(v0)
-    size = room(&job.plan)
+    size = weight_size(&job.plan)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
-    cdef double[:, ::1] part = aligned(chunks, K + size)
-    cdef double[:, ::1] work = aligned(threads, workspace(&job))
+    cdef double[:, ::1] part = aligned_zeros(chunks, K + size)
+    cdef double[:, ::1] work = aligned_zeros(threads, workspace(&job))
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
-            if job.plan.single:
+            if job.plan.float32:
                 product_chunk(&job, V_, v0_, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const float*>NULL)
             else:
                 product_chunk(&job, V_, v0_, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const double*>NULL)
-    return np.hstack([np.asarray(part)[:, :K].sum(axis=0)[:, None], add_up(&job.plan, part, K, threads)])
+    return np.hstack([np.asarray(part)[:, :K].sum(axis=0)[:, None], merge_chunks(&job.plan, part, K, threads)])
 
 
 cdef object unfold_blocks(sums, Py_ssize_t d, Py_ssize_t D):
@@ -403,10 +403,10 @@ cdef void outputs_chunk(const Job* job, Py_ssize_t lo, Py_ssize_t hi, double* ou
         x = fetch(&job.plan, lo, m, buffer, &ld)
         score(&job.plan, lo, m, x, ld, <const double*>job.W, job.w0, Z)
         for k in range(K):
-            check[0] += spoiled(Z + k * B, m)
+            check[0] += nan_if_not_finite(Z + k * B, m)
         if job.link == SIGMOID:
             for i in range(m):
-                u = exp_(-Z[i] if Z[i] > 0 else Z[i])
+                u = exp_nonpositive(-Z[i] if Z[i] > 0 else Z[i])
                 v = 1 / (1 + u)
                 more[i] = u * v if Z[i] > 0 else v
                 Z[i] = v if Z[i] > 0 else u * v
@@ -432,14 +432,14 @@ def outputs(X, int activation, W, grid, int n_threads):
     job.plan = make_plan(X, K, block, False)   # a score is wanted for its own sake: float64 whatever X is
     job.link, job.order, job.D = activation, 0, 0
     n = job.plan.rows.n
-    laid = lay_out(&job.plan, W)
+    laid = pack_weights(&job.plan, W)
     w0 = np.ascontiguousarray(W[:, 0])
     job.W, job.w0 = cnp.PyArray_DATA(laid), <const double*>cnp.PyArray_DATA(w0)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
     result = np.empty((n, 2 if activation == SIGMOID else K))
     cdef double[:, ::1] out = result
-    cdef double[:, ::1] work = aligned(threads, workspace(&job))
+    cdef double[:, ::1] work = aligned_zeros(threads, workspace(&job))
     cdef double[::1] check = np.zeros(chunks)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):

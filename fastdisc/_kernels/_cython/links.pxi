@@ -26,7 +26,7 @@ cdef inline int32_t float_bits(float x) noexcept nogil:
     return a
 
 
-cdef inline real exp_(real x) noexcept nogil:
+cdef inline real exp_nonpositive(real x) noexcept nogil:
     """exp(x) for x <= 0 to 1.5 ulp; 0 below the smallest normal number; NaN stays NaN.
 
     x = n log 2 + r with |r| <= log(2) / 2; n is rounded, and its bits are had, by adding 1.5 * 2^(digits of the fraction).
@@ -67,7 +67,7 @@ cdef inline real log1p_ratio(real f) noexcept nogil:
         return 2 * f + f * gf * qf
 
 
-cdef inline real log_(real x) noexcept nogil:
+cdef inline real log_of_1_or_more(real x) noexcept nogil:
     """log(x) for x >= 1: the exponent's share and log1p of the fraction."""
     cdef int64_t a
     cdef int32_t b
@@ -101,7 +101,7 @@ cdef inline void logistic_row(real* Z, int32_t r, real s, real* tally, Weights w
     cdef real target = r, chosen = 1 if Z[0] > 0 else 0, sign = 1 - 2 * target, z, u, v
     cdef real present = s if weights == OWN else 1 if weights == EQUAL or s > 0 else 0
     z = sign * Z[0]                                 # the score of the other class; e = s sign sigmoid(z)
-    u = exp_(-abs(z))
+    u = exp_nonpositive(-abs(z))
     if weights != OWN:
         # log(1 + u) is taken of a product of many 1 + u, kept less 1 so that small u do not drown: a third of the link's time
         v = 1 / (1 + u)
@@ -138,7 +138,7 @@ cdef void settle(real* tally, double s, double* out) noexcept nogil:
     """Add a tally to out = loss, errors, times the weight s of all its rows, and begin a new one."""
     cdef Py_ssize_t i
     for i in range(LANES):
-        tally[LANES + i] += log_(1 + tally[i]) if tally[i] > 1 else log1p_ratio(tally[i] / (2 + tally[i]))
+        tally[LANES + i] += log_of_1_or_more(1 + tally[i]) if tally[i] > 1 else log1p_ratio(tally[i] / (2 + tally[i]))
     out[0] += s * sum(tally + LANES, LANES)
     out[1] += s * sum(tally + 2 * LANES, LANES)
     memset(tally, 0, TALLY * sizeof(real))
@@ -153,7 +153,7 @@ cdef void softmax_rows(real* Z, Py_ssize_t ldz, Py_ssize_t K, Py_ssize_t m, real
         total[i] = 0
     for k in range(K):
         for i in range(m):
-            z = exp_(Z[k * ldz + i] - top[i])
+            z = exp_nonpositive(Z[k * ldz + i] - top[i])
             Z[k * ldz + i] = z
             total[i] += z
 
@@ -170,7 +170,7 @@ cdef void link_softmax(real* Z, Py_ssize_t ldz, Py_ssize_t K, const int32_t* r, 
         own[i] = Z[r[i] * ldz + i]
     softmax_rows(Z, ldz, K, m, top, total, best)
     for i in range(m):
-        own[i] = s[i] * (log_(total[i]) + (top[i] - own[i]))
+        own[i] = s[i] * (log_of_1_or_more(total[i]) + (top[i] - own[i]))
         best[i] = s[i] * (best[i] != r[i])
         total[i] = 1 / total[i]
     tally[LANES] += sum(own, m)
@@ -216,7 +216,7 @@ cdef void bend(int link, real* Z, real* U, Py_ssize_t ldz, Py_ssize_t K, const r
     cdef Py_ssize_t i, k
     if link == LOGISTIC:
         for i in range(m):
-            top[i] = exp_(-Z[i] if Z[i] > 0 else Z[i])
+            top[i] = exp_nonpositive(-Z[i] if Z[i] > 0 else Z[i])
             U[i] *= s[i] * top[i] / ((1 + top[i]) * (1 + top[i]))
         return
     if link >= SIGMOID_SQUARED:

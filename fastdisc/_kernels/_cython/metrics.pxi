@@ -165,7 +165,7 @@ def query_metric(int metric, y, z, starts, Py_ssize_t k, grid, int n_threads):
     cdef const double[::1] discount = 1 / np.log2(np.arange(2.0, max(2, longest) + 2))
     result = np.empty(starts.shape[0] - 1)
     cdef double[::1] out = result
-    cdef double[:, ::1] work = aligned(threads, 4 * longest)
+    cdef double[:, ::1] work = aligned_zeros(threads, 4 * longest)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             for g in range(bounds[c], bounds[c + 1]):

@@ -129,17 +129,17 @@ cdef void push_rows(const Tally* job, Desk* desk, const cell* x, Py_ssize_t row,
 cdef void push_csr(const Tally* job, Desk* desk, Py_ssize_t lo, Py_ssize_t m) noexcept nogil:
     """Rows lo to lo + m as they are stored; COUNTS, of the stored values only."""
     cdef Py_ssize_t d = job.plan.rows.d, i, j, k, t, end
-    cdef bint wide = job.plan.rows.wide, single = job.plan.rows.kind == F32
+    cdef bint wide = job.plan.rows.index64, single = job.plan.rows.kind == F32
     cdef double s = 1, v
     for i in range(lo, lo + m):
         k = job.r[i]
         if job.step:
             s = job.s[i]
         desk.n[k] += s
-        t, end = at(job.plan.rows.indptr, wide, i), at(job.plan.rows.indptr, wide, i + 1)
+        t, end = index_at(job.plan.rows.indptr, wide, i), index_at(job.plan.rows.indptr, wide, i + 1)
         for t in range(t, end):
-            j = k * d + at(job.plan.rows.indices, wide, t)
-            v = value(job.plan.rows.data, single, t)
+            j = k * d + index_at(job.plan.rows.indices, wide, t)
+            v = value_at(job.plan.rows.data, single, t)
             if job.kind == COUNTS:
                 # a cell that is not stored is 0, which has been counted where 0 > c
                 desk.M[j] += s * ((v > job.c[j]) - (0 > job.c[j]) + (v - v))
@@ -163,7 +163,7 @@ cdef void moments_chunk(const Tally* job, Py_ssize_t lo, Py_ssize_t hi, double* 
         if rows.csr:
             push_csr(job, &desk, lo, m)
         elif not job.direct:
-            load(rows, lo, m, desk.rows, rows.d)
+            load_rows(rows, lo, m, desk.rows, rows.d)
             push_rows(job, &desk, desk.rows, rows.d * 8, lo, m)
         elif rows.kind == F64:
             push_rows(job, &desk, <const double*>p, rows.row, lo, m)
@@ -215,8 +215,8 @@ def class_moments(batch, shift, group, int kind, grid, int n_threads):
         size += job.groups * (d * (d + 1) if rows.csr else job.W * job.W)
     cdef Py_ssize_t n = rows.n, chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
-    cdef double[:, ::1] part = aligned(chunks, size)
-    cdef double[:, ::1] work = aligned(threads, desk_room(&job))
+    cdef double[:, ::1] part = aligned_zeros(chunks, size)
+    cdef double[:, ::1] work = aligned_zeros(threads, desk_room(&job))
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             moments_chunk(&job, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0])
@@ -260,13 +260,13 @@ cdef void dense_rows(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, double* x) n
     """Rows lo to lo + m, ldw numbers apart, whatever the layout."""
     cdef Py_ssize_t i, t, end
     if not plan.rows.csr:
-        load(&plan.rows, lo, m, x, plan.ldw)
+        load_rows(&plan.rows, lo, m, x, plan.ldw)
         return
     memset(x, 0, m * plan.ldw * sizeof(double))
     for i in range(m):
-        t, end = at(plan.rows.indptr, plan.rows.wide, lo + i), at(plan.rows.indptr, plan.rows.wide, lo + i + 1)
+        t, end = index_at(plan.rows.indptr, plan.rows.index64, lo + i), index_at(plan.rows.indptr, plan.rows.index64, lo + i + 1)
         for t in range(t, end):
-            x[i * plan.ldw + at(plan.rows.indices, plan.rows.wide, t)] += value(plan.rows.data, plan.rows.kind == F32, t)
+            x[i * plan.ldw + index_at(plan.rows.indices, plan.rows.index64, t)] += value_at(plan.rows.data, plan.rows.kind == F32, t)
 
 
 def quadratic_scores(X, mean, A, c, grid, int n_threads):
@@ -288,7 +288,7 @@ def quadratic_scores(X, mean, A, c, grid, int n_threads):
     result = np.empty((n, K))
     cdef double[:, ::1] out = result
     cdef double[::1] check = np.zeros(chunks)
-    cdef double[:, ::1] work = aligned(threads, B * (2 * ld + 1) + 4 * P + 64)
+    cdef double[:, ::1] work = aligned_zeros(threads, B * (2 * ld + 1) + 4 * P + 64)
     cdef double* x
     cdef double* u
     cdef double* z
@@ -311,6 +311,6 @@ def quadratic_scores(X, mean, A, c, grid, int n_threads):
                         diagonal_norms(u, ld, m, &A_[k, 0, 0], z)
                     for i in range(m):
                         out[lo + i, k] = c_[k] - z[i] / 2
-                    check[t] = check[t] + spoiled(z, m)
+                    check[t] = check[t] + nan_if_not_finite(z, m)
                 lo = lo + m
     return result, not bool(np.isnan(np.asarray(check)).any())

@@ -1,7 +1,7 @@
 # Pairs of rows and coordinates one after the other, each seeing the weights that the last one left; for rows see walk.pxi.
 
 cdef extern from "tiles.h" namespace "tiles" nogil:
-    void gap(const double* x, const double* y, Py_ssize_t d, double* z)
+    void difference(const double* x, const double* y, Py_ssize_t d, double* z)
 
 cdef extern from "chain.h" namespace "chain" nogil:
     double pair_slope(int loss, double a, double width)
@@ -14,9 +14,9 @@ cdef inline double dot_row(const Plan* plan, Py_ssize_t t, const double* x, Py_s
     cdef double z = 0
     if not plan.rows.csr:
         return dot(x, W + k * plan.ldw, plan.width)
-    u, end = at(plan.rows.indptr, plan.rows.wide, t), at(plan.rows.indptr, plan.rows.wide, t + 1)
+    u, end = index_at(plan.rows.indptr, plan.rows.index64, t), index_at(plan.rows.indptr, plan.rows.index64, t + 1)
     for u in range(u, end):
-        z += value(plan.rows.data, plan.rows.kind == F32, u) * W[at(plan.rows.indices, plan.rows.wide, u) * plan.K + k]
+        z += value_at(plan.rows.data, plan.rows.kind == F32, u) * W[index_at(plan.rows.indices, plan.rows.index64, u) * plan.K + k]
     return z
 
 
@@ -26,14 +26,14 @@ cdef inline void add_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssi
     if not plan.rows.csr:
         axpy(x, a, plan.width, W + k * plan.ldw)
         return
-    u, end = at(plan.rows.indptr, plan.rows.wide, t), at(plan.rows.indptr, plan.rows.wide, t + 1)
+    u, end = index_at(plan.rows.indptr, plan.rows.index64, t), index_at(plan.rows.indptr, plan.rows.index64, t + 1)
     for u in range(u, end):
-        W[at(plan.rows.indices, plan.rows.wide, u) * plan.K + k] += a * value(plan.rows.data, plan.rows.kind == F32, u)
+        W[index_at(plan.rows.indices, plan.rows.index64, u) * plan.K + k] += a * value_at(plan.rows.data, plan.rows.kind == F32, u)
 
 
-cdef inline void ask_row(const Plan* plan, Py_ssize_t t) noexcept nogil:
+cdef inline void prefetch_row(const Plan* plan, Py_ssize_t t) noexcept nogil:
     """Call a dense row into cache: pairs jump about in X, and are known ahead."""
-    ask(<const double*>(plan.rows.data + t * plan.rows.row), plan.rows.d)
+    prefetch_near(<const double*>(plan.rows.data + t * plan.rows.row), plan.rows.d)
 
 
 cdef enum:
@@ -51,11 +51,11 @@ cdef Py_ssize_t rank_dense(const Plan* plan, const int64_t* pairs, Py_ssize_t co
         m = min(GAPS, count - t)
         for i in range(t, t + m):
             if plan.direct:
-                later = min(i + SOON, count - 1)
-                ask_row(plan, pairs[2 * later])
-                ask_row(plan, pairs[2 * later + 1])
+                later = min(i + PREFETCH_DISTANCE, count - 1)
+                prefetch_row(plan, pairs[2 * later])
+                prefetch_row(plan, pairs[2 * later + 1])
             xu, xv = fetch(plan, pairs[2 * i], 1, rows, &ld), fetch(plan, pairs[2 * i + 1], 1, rows + plan.ldw, &ld)
-            gap(xu, xv, plan.rows.d, gaps + (i - t) * plan.ldw)
+            difference(xu, xv, plan.rows.d, gaps + (i - t) * plan.ldw)
             steps[i - t] = eta * s[i * step]
         updates += learn_gaps(loss, margin, width, plan.ldw, gaps, m, steps, w)
     return updates
@@ -85,7 +85,7 @@ def online_pairs(X, pairs, s, w, double eta, rule):
     cdef Py_ssize_t step = s_.shape[0] > 1, updates, count = pairs_.shape[0], d = len(w)
     cdef int loss = rule[0]
     cdef double margin = rule[1], width = rule[2]
-    room_ = aligned(1 if plan.rows.csr else GAPS + 3, plan.ldw)   # w, two rows, differences
+    room_ = aligned_zeros(1 if plan.rows.csr else GAPS + 3, plan.ldw)   # w, two rows, differences
     cdef double[:, ::1] work = room_
     room_[0, :d] = w
     with nogil:

@@ -77,7 +77,7 @@ cdef void slopes(const Orders* q, double zu, const double* z, Py_ssize_t m, cons
     if q.loss == PAIR_LOGISTIC:
         for i in range(m):
             a = (z[i] - zu) + q.margin
-            low = exp_(-abs(a))
+            low = exp_nonpositive(-abs(a))
             slope[i] = p[i] * ((1 if a > 0 else low) / (1 + low))
             loss[i] = p[i] * (log1p_ratio(low / (2 + low)) + (a if a > 0 else 0))
             active[i] = p[i] if z[i] - zu >= 0 else 0
@@ -110,7 +110,7 @@ cdef void bends(const Orders* q, double zu, const double* z, double sign, Py_ssi
     cdef double a, u
     if q.loss == PAIR_LOGISTIC:
         for i in range(m):
-            u = exp_(-abs(sign * (z[i] - zu) + q.margin))
+            u = exp_nonpositive(-abs(sign * (z[i] - zu) + q.margin))
             p[i] *= u / ((1 + u) * (1 + u))
     elif q.loss == PAIR_HUBER:
         for i in range(m):
@@ -150,7 +150,7 @@ cdef inline double settle_product(Lanes* lanes) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(PAD):
         t = lanes.product[i]
-        total += log_(1 + t) if t > 1 else log1p_ratio(t / (2 + t))
+        total += log_of_1_or_more(1 + t) if t > 1 else log1p_ratio(t / (2 + t))
         lanes.product[i] = 0
     return total
 
@@ -194,8 +194,8 @@ cdef void link_near(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double*
     memset(&sums, 0, sizeof(Lanes))
     for i in range(n):
         Z[i] = z[lo + i]
-        E[i] = exp_(z[lo + i] - middle)
-        F[i] = exp_(middle - z[lo + i])
+        E[i] = exp_nonpositive(z[lo + i] - middle)
+        F[i] = exp_nonpositive(middle - z[lo + i])
     for i in range(n, N):
         Z[i] = -INFINITY
     side.z, side.E, side.F, side.e = Z, E, F, own
@@ -246,7 +246,7 @@ cdef void link_query(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double
     """One query's share of `rank_link`"""
     cdef Py_ssize_t i
     cdef double middle
-    if not isfinite(spoiled(z + lo, hi - lo)):   # NaN has no place in an order: nothing is compared, and the sums show it
+    if not isfinite(nan_if_not_finite(z + lo, hi - lo)):   # NaN has no place in an order: nothing is compared, and the sums show it
         out[0] = NAN
         for i in range(lo, hi):
             e[i] = NAN
@@ -286,8 +286,8 @@ def query_loss(z, queries, rule, grid, int n_threads):
     cdef int threads = max(1, min(n_threads, chunks))
     result = np.empty(z.shape[0])
     cdef double[::1] e = result
-    cdef double[:, ::1] part = aligned(chunks, 2)
-    cdef double[:, ::1] work = aligned(threads, pairs_room(&q, longest))
+    cdef double[:, ::1] part = aligned_zeros(chunks, 2)
+    cdef double[:, ::1] work = aligned_zeros(threads, pairs_room(&q, longest))
     with nogil:
         for c in range(chunks):   # queries that all threads work on, one after the other
             for g in range(bounds[c], bounds[c + 1]):
@@ -311,7 +311,7 @@ def query_curvature_product(z, u, queries, rule, grid, int n_threads):
     cdef int threads = max(1, min(n_threads, chunks))
     result = np.empty(z.shape[0])
     cdef double[::1] out = result
-    cdef double[:, ::1] work = aligned(threads, pairs_room(&q, longest))
+    cdef double[:, ::1] work = aligned_zeros(threads, pairs_room(&q, longest))
     with nogil:
         for g in range(q_count):
             if takes_all(&q, g):
@@ -327,7 +327,7 @@ def query_curvature_product(z, u, queries, rule, grid, int n_threads):
 cdef void bend_query(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, const double* u, double* out, double* work,
                      int threads) noexcept nogil:
     cdef Py_ssize_t i
-    if not isfinite(spoiled(z + lo, hi - lo)):   # as in link_query
+    if not isfinite(nan_if_not_finite(z + lo, hi - lo)):   # as in link_query
         for i in range(lo, hi):
             out[i] = NAN
     elif q.loss == PAIR_LOGISTIC or hi - lo <= SMALL:

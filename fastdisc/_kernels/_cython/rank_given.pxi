@@ -5,7 +5,7 @@ cdef inline void one_pair(int loss, double a, double width, double* values) noex
     cdef double up = a if a > 0 else 0, near, u
     values[1] = pair_slope(loss, a, width)
     if loss == PAIR_LOGISTIC:
-        u = exp_(-abs(a))
+        u = exp_nonpositive(-abs(a))
         values[0], values[2] = up + log1p_ratio(u / (2 + u)), u / ((1 + u) * (1 + u))
     elif loss == PAIR_HUBER:
         near = up if up < width else width
@@ -63,8 +63,8 @@ cdef object given_pairs(z, x, pairs, s, rule, grid, int n_threads):
     job.loss, job.margin, job.width = rule[0], rule[1], rule[2]
     result = np.empty(n)
     cdef double[::1] e = result
-    cdef double[:, ::1] sums = aligned(chunks, 2)
-    cdef double[:, ::1] part = aligned(chunks, n)
+    cdef double[:, ::1] sums = aligned_zeros(chunks, 2)
+    cdef double[:, ::1] part = aligned_zeros(chunks, n)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             given_chunk(&job, c * chunk, min(count, c * chunk + chunk), &sums[c, 0], &part[c, 0])

@@ -34,7 +34,7 @@ cdef void hessian_query(const Orders* q, Plan* plan, Py_ssize_t lo, Py_ssize_t h
     cdef double degree
     if q.below[lo] == hi:
         return
-    load(&plan.rows, lo, hi - lo, P, D)
+    load_rows(&plan.rows, lo, hi - lo, P, D)
     while first < hi:
         m = min(block, hi - first)
         memset(Y, 0, m * D * sizeof(double))
@@ -90,7 +90,7 @@ cdef void hessian_chunk(const Orders* q, Plan* plan, Py_ssize_t first, Py_ssize_
         if hi - lo > SMALL:
             hessian_query(q, plan, lo, hi, z, D, block, H, work)
             continue
-        load(&plan.rows, lo, hi - lo, P + filled * D, D)
+        load_rows(&plan.rows, lo, hi - lo, P + filled * D, D)
         laplace_small(q, lo, hi, z, P + filled * D, D, Y + filled * D, C)
         filled += hi - lo
 
@@ -104,8 +104,8 @@ def query_hessian(X, z, queries, rule, grid, int n_threads):
     cdef Py_ssize_t chunks = bounds.shape[0] - 1, c, longest = np.diff(queries[0]).max(), block = grid[0]
     cdef Py_ssize_t d = plan.rows.d, wide = max(4, lanes[double]()), D = (d + wide - 1) // wide * wide
     cdef int threads = max(1, min(n_threads, chunks))
-    cdef double[:, ::1] part = aligned(chunks, D * D)
-    cdef double[:, ::1] work = aligned(threads, STRIP + SMALL * SMALL + (max(block, GATHERED) + max(longest, GATHERED) + 4) * D)
+    cdef double[:, ::1] part = aligned_zeros(chunks, D * D)
+    cdef double[:, ::1] work = aligned_zeros(threads, STRIP + SMALL * SMALL + (max(block, GATHERED) + max(longest, GATHERED) + 4) * D)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             hessian_chunk(&q, &plan, bounds[c], bounds[c + 1], &z_[0], D, block, &part[c, 0], &work[threadid(), 0])

@@ -63,36 +63,36 @@ def query_sweep(X, places, queries, rule, w, o, grid, int n_threads):
     job.orders = open_orders(queries, rule)
     cdef const int64_t[::1] places_ = places, bounds = grid[1]
     cdef const double[::1] o_ = o
-    laid = lay_out(&job.plan, np.concatenate([[0.0], w])[None, :])
+    laid = pack_weights(&job.plan, np.concatenate([[0.0], w])[None, :])
     room_ = np.empty((4, n))
     cdef double[:, ::1] rows = room_
     job.places, job.o, job.w = &places_[0], &o_[0] if o_.shape[0] else NULL, <const double*>cnp.PyArray_DATA(laid)
     job.z, job.e, job.ordered, job.errors = &rows[0, 0], &rows[1, 0], &rows[2, 0], &rows[3, 0]
     chunks = bounds.shape[0] - 1
     cdef int threads = max(1, min(n_threads, chunks))
-    cdef double[:, ::1] part = aligned(chunks, PAD + room(&job.plan))
+    cdef double[:, ::1] part = aligned_zeros(chunks, PAD + weight_size(&job.plan))
     cdef Py_ssize_t buffers = block * (1 + job.plan.ldw * (not job.plan.rows.csr)) + 2 * PAD
-    cdef double[:, ::1] work = aligned(threads, buffers + pairs_room(&job.orders, longest))
+    cdef double[:, ::1] work = aligned_zeros(threads, buffers + pairs_room(&job.orders, longest))
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             rank_chunk(&job, bounds[c], bounds[c + 1], &part[c, 0], &work[threadid(), 0])
     total = np.asarray(part)[:, :2].sum(axis=0)
-    return total[0], total[1], add_up(&job.plan, part, PAD, threads)[0], room_[0]
+    return total[0], total[1], merge_chunks(&job.plan, part, PAD, threads)[0], room_[0]
 
 
 def weighted_row_sum(X, e, grid, int n_threads):
     """The sum of rows times errors: (10.24)."""
     cdef Plan plan = make_plan(X, 1, grid[0], False)
-    call_ahead(&plan)
+    choose_block(&plan)
     cdef const double[::1] e_ = e
     cdef Py_ssize_t n = plan.rows.n, chunk = grid[1], chunks = (n + chunk - 1) // chunk, c
     cdef int threads = max(1, min(n_threads, chunks))
-    cdef double[:, ::1] part = aligned(chunks, room(&plan))
-    cdef double[:, ::1] work = aligned(threads, plan.block * plan.ldw * (not plan.rows.csr) + 16)
+    cdef double[:, ::1] part = aligned_zeros(chunks, weight_size(&plan))
+    cdef double[:, ::1] work = aligned_zeros(threads, plan.block * plan.ldw * (not plan.rows.csr) + 16)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             combine_chunk(&plan, c * chunk, min(n, c * chunk + chunk), &e_[0], &part[c, 0], &work[threadid(), 0])
-    return add_up(&plan, part, 0, threads)[0]
+    return merge_chunks(&plan, part, 0, threads)[0]
 
 
 cdef void combine_chunk(const Plan* plan, Py_ssize_t lo, Py_ssize_t hi, const double* e, double* G, double* buffer) noexcept nogil:

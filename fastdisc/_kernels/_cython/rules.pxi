@@ -63,7 +63,7 @@ cdef inline double multiplied(Learner* job, double other) noexcept nogil:
     cdef double product = job.product * other
     if job.step or product < LEAST_PRODUCT:
         job.product = 1
-        return log_(1 / product)
+        return log_of_1_or_more(1 / product)
     job.product = product
     return 0
 
@@ -115,7 +115,7 @@ cdef inline void advance(Learner* job, double tick) noexcept nogil:
 cdef void fold(Learner* job) noexcept nogil:
     """The scale into the weights, before it gets too small."""
     cdef Py_ssize_t i
-    for i in range(room(&job.plan)):
+    for i in range(weight_size(&job.plan)):
         if job.averaged:
             job.u[i] -= job.mass * job.w[i]
         if job.lasso:
@@ -137,10 +137,10 @@ cdef inline void add_rows(const Learner* job, Py_ssize_t t, const double* x, dou
             k = job.which[u]
             add_row(plan, t, x, k, factor * a[k], W)
         return
-    u, end = at(plan.rows.indptr, plan.rows.wide, t), at(plan.rows.indptr, plan.rows.wide, t + 1)
+    u, end = index_at(plan.rows.indptr, plan.rows.index64, t), index_at(plan.rows.indptr, plan.rows.index64, t + 1)
     for u in range(u, end):
-        v = factor * value(plan.rows.data, plan.rows.kind == F32, u)
-        w = W + at(plan.rows.indices, plan.rows.wide, u) * K
+        v = factor * value_at(plan.rows.data, plan.rows.kind == F32, u)
+        w = W + index_at(plan.rows.indices, plan.rows.index64, u) * K
         for k in range(K):
             w[k] += v * a[k]
 
@@ -162,11 +162,11 @@ cdef void pay(Learner* job, Py_ssize_t t) noexcept nogil:
     """The weights that row t reads pay what they owe."""
     cdef Py_ssize_t K = job.plan.K, u, end, j
     if not job.plan.rows.csr:
-        clip(job, 0, room(&job.plan))
+        clip(job, 0, weight_size(&job.plan))
         return
-    u, end = at(job.plan.rows.indptr, job.plan.rows.wide, t), at(job.plan.rows.indptr, job.plan.rows.wide, t + 1)
+    u, end = index_at(job.plan.rows.indptr, job.plan.rows.index64, t), index_at(job.plan.rows.indptr, job.plan.rows.index64, t + 1)
     for u in range(u, end):
-        j = at(job.plan.rows.indices, job.plan.rows.wide, u) * K
+        j = index_at(job.plan.rows.indices, job.plan.rows.index64, u) * K
         clip(job, j, j + K)
 
 

@@ -10,7 +10,7 @@ cdef void link_sigmoid(real* Z, const int32_t* r, const real* s, Py_ssize_t m, r
     for i in range(m):
         sign = 1 - 2 * r[i]
         z = sign * Z[i]
-        u = exp_(-z if z > 0 else z)
+        u = exp_nonpositive(-z if z > 0 else z)
         v = 1 / (1 + u)
         p = u * v * v                               # y (1 - y)
         miss = v * (1 if z > 0 else u)              # |y - r|
@@ -45,6 +45,6 @@ cdef void bend_square(int link, const real* Z, real* U, const real* s, Py_ssize_
     cdef Py_ssize_t i
     cdef real u, p
     for i in range(m):
-        u = exp_(-Z[i] if Z[i] > 0 else Z[i])
+        u = exp_nonpositive(-Z[i] if Z[i] > 0 else Z[i])
         p = u / ((1 + u) * (1 + u)) if link == SIGMOID_SQUARED else 1
         U[i] *= s[i] * p * p

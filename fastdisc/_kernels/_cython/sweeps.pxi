@@ -34,7 +34,7 @@ cdef void link_problem(const Job* job, const Sides* sides, Py_ssize_t k, Py_ssiz
 cdef void sweeps_chunk(const Job* job, const Sides* sides, Py_ssize_t lo, Py_ssize_t hi, double* out, double* work,
                        const real* marker) noexcept nogil:
     """Sums of rows lo to hi: out = loss and errors of each problem, intercept gradients, G, H."""
-    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, D = job.D, size = room(&job.plan), m, i, k, ld = 0
+    cdef Py_ssize_t K = job.plan.K, B = job.plan.block, D = job.D, size = weight_size(&job.plan), m, i, k, ld = 0
     cdef bint second = job.order == 2
     cdef double* c = work
     cdef double* Y = c + B
@@ -71,7 +71,7 @@ cdef void sweeps_chunk(const Job* job, const Sides* sides, Py_ssize_t lo, Py_ssi
         if real is double:
             wide, apart = x, ld
             if second and not job.plan.rows.csr and D != job.plan.width:
-                load(&job.plan.rows, lo, m, P, D)
+                load_rows(&job.plan.rows, lo, m, P, D)
                 wide, apart = P, D
         for k in range(K):
             link_problem(job, sides, k, lo, m, s, weights, r, own, Z + k * B, tally + k * TALLY, Y if second else NULL, more)
@@ -113,26 +113,26 @@ def sweep_many(batch, int loss, signs, W, int order, grid, int n_threads):
     table.target, table.part = <const int32_t*>cnp.PyArray_DATA(target), <const double*>cnp.PyArray_DATA(part_)
     n = job.plan.rows.n
     job.r, job.s, job.step = &r_[0], &s_[0], s_.shape[0] > 1
-    laid = lay_out(&job.plan, W)
+    laid = pack_weights(&job.plan, W)
     w0 = np.ascontiguousarray(W[:, 0])
     job.W, job.w0 = cnp.PyArray_DATA(laid), <const double*>cnp.PyArray_DATA(w0)
     cdef Py_ssize_t d = job.plan.rows.d, wide = max(4, lanes[double]())
     job.D = d if job.plan.rows.csr else (d + wide - 1) // wide * wide
-    size = room(&job.plan)
+    size = weight_size(&job.plan)
     cdef Py_ssize_t chunks = (n + chunk - 1) // chunk
     cdef int threads = max(1, min(n_threads, chunks))
     sums = borrow(chunks, 3 * K + size + (K * job.D * (job.D + 2) if order == 2 else 0))
     cdef double[:, ::1] part = sums
-    cdef double[:, ::1] work = aligned(threads, workspace(&job) + K * TALLY + 3 * block)
+    cdef double[:, ::1] work = aligned_zeros(threads, workspace(&job) + K * TALLY + 3 * block)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             memset(&part[c, 0], 0, part.shape[1] * sizeof(double))
-            if job.plan.single:
+            if job.plan.float32:
                 sweeps_chunk(&job, &table, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const float*>NULL)
             else:
                 sweeps_chunk(&job, &table, c * chunk, min(n, c * chunk + chunk), &part[c, 0], &work[threadid(), 0], <const double*>NULL)
     total = sums[:, :3 * K].sum(axis=0)
-    G = np.hstack([total[2 * K:, None], add_up(&job.plan, part, 3 * K, threads)])  # (K, d+1)
+    G = np.hstack([total[2 * K:, None], merge_chunks(&job.plan, part, 3 * K, threads)])  # (K, d+1)
     H = None
     if order == 2:
         first = 3 * K + size

@@ -97,29 +97,29 @@ template <class T, class V> static inline void add4(V a, V b, V c, V d, T *z) {
 }
 
 // Ask for the cache line at p: 3 for the first cache, 1 for the second.
-template <int HINT> static inline void prefetch(const void *p) {
+template <int HINT> static inline void prefetch_line(const void *p) {
 #ifdef __GNUC__
     __builtin_prefetch(p, 0, HINT);
 #endif
 }
 
 // Ask for n numbers that will be wanted soon. (CSR, 42,000 columns, 20 classes: weights of words come from the third cache.)
-template <class T> static inline void ask(const T *p, isize n) {
-    for (isize j = 0; j < n; j += 64 / (isize)sizeof(T)) prefetch<3>(p + j);
+template <class T> static inline void prefetch_near(const T *p, isize n) {
+    for (isize j = 0; j < n; j += 64 / (isize)sizeof(T)) prefetch_line<3>(p + j);
 }
 
 // Ask for n bytes that will be wanted after some work: into the second cache.
-static inline void ask_later(const char *p, isize n) {
-    for (isize j = 0; j < n; j += 64) prefetch<1>(p + j);
+static inline void prefetch_far(const char *p, isize n) {
+    for (isize j = 0; j < n; j += 64) prefetch_line<1>(p + j);
 }
 
 // Ask for two rows' cache lines. A core that stops asking while it works on a block in cache loses that time: short rows are
 // asked for a block ahead, half of them while a block is scored and half while it is accumulated, straight into the first cache,
 // where loads need no free miss buffer. Blocks are so small that two of them leave room there. (1M x 28: 1.4 times the time of
 // reading, not 1.7; blocks of 32 KB asked for alike are slower than not asking.)
-template <class T> static inline void ask2(const T *row, isize ld, isize d) {
-    ask(row, d);
-    ask(row + ld, d);
+template <class T> static inline void prefetch_two_rows(const T *row, isize ld, isize d) {
+    prefetch_near(row, d);
+    prefetch_near(row + ld, d);
 }
 
 // Rows of elements S, `row` bytes apart with `col` bytes from column to column, as rows of T, ld numbers apart, padded with zeros.
@@ -163,7 +163,7 @@ static inline void scale_rows(const double *P, isize ldp, const double *c, isize
 }
 
 // 0, or NaN if one of n numbers is not finite.
-template <class T> static inline double spoiled(const T *a, isize n) {
+template <class T> static inline double nan_if_not_finite(const T *a, isize n) {
     double result = 0;
     for (isize i = 0; i < n; i++) result += a[i] - a[i];
     return result;
@@ -260,7 +260,7 @@ static inline double axpy_dot(const double *x, double a, isize d, double *w, con
 }
 
 // z = x - y, d numbers.
-static inline void gap(const double *__restrict x, const double *__restrict y, isize d, double *__restrict z) {
+static inline void difference(const double *__restrict x, const double *__restrict y, isize d, double *__restrict z) {
     for (isize j = 0; j < d; j++) z[j] = x[j] - y[j];
 }
 
@@ -373,7 +373,7 @@ static inline void axpy4(const T *x0, const T *x1, const T *x2, const T *x3, con
     const vec a = fill(e[0]), b = fill(e[1]), c = fill(e[2]), f = fill(e[3]);
     isize j = 0;
     for (; j + line <= body; j += line) {
-        prefetch<1>(next + j);
+        prefetch_line<1>(next + j);
         for (isize i = j; i < j + line; i += L)
             store(g + i, load(g + i) + (load(x0 + i) * a + load(x1 + i) * b) + (load(x2 + i) * c + load(x3 + i) * f));
     }
@@ -437,7 +437,7 @@ static inline void gram(const double *Q, const double *P, isize ldp, isize m, is
     const isize L = lanes<double>(), share = m * ldp / D * 4;
     for (isize a = 0; a < D; a += 4) {
         const double *next = P + m * ldp + a / 4 * share;
-        for (isize j = 0; j < share; j += 8) prefetch<1>(next + j);
+        for (isize j = 0; j < share; j += 8) prefetch_line<1>(next + j);
         isize b = a - a % L, left = (D - b) / L;
         for (; left > 4 || left == 3; left -= 3, b += 3 * L)
             outer_tile<double, 4, 3>(P + b, ldp, m, Q + a, 1, D, H + a * D + b, D);

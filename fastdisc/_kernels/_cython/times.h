@@ -24,7 +24,7 @@ static inline void row_times(const S *x, const I *columns, isize n, isize more, 
         s[v] = vec();
     }
     for (isize t = 0; t < n; t++) {
-        if (sizeof(T) == 8) ask(B + columns[t + AHEAD < more ? t + AHEAD : more - 1] * K + first, width);
+        if (sizeof(T) == 8) prefetch_near(B + columns[t + AHEAD < more ? t + AHEAD : more - 1] * K + first, width);
         const T *b = B + columns[t] * K;
         const vec a = fill((T)x[t]);
         for (int v = 0; v < N; v++) s[v] += a * load(b + at[v]);

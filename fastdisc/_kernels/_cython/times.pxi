@@ -7,9 +7,9 @@ cdef extern from "times.h" namespace "tiles" nogil:
 
 cdef void times_chunk(const Rows* rows, Py_ssize_t lo, Py_ssize_t hi, const real* B, Py_ssize_t K, real* Z) noexcept nogil:
     if rows.kind == F32:
-        rows_times(<const float*>rows.data, rows.indices, rows.indptr, rows.wide, rows.n, lo, hi, B, K, Z)
+        rows_times(<const float*>rows.data, rows.indices, rows.indptr, rows.index64, rows.n, lo, hi, B, K, Z)
     else:
-        rows_times(<const double*>rows.data, rows.indices, rows.indptr, rows.wide, rows.n, lo, hi, B, K, Z)
+        rows_times(<const double*>rows.data, rows.indices, rows.indptr, rows.index64, rows.n, lo, hi, B, K, Z)
 
 
 def matmul(X, B, out, grid, int n_threads):

@@ -8,7 +8,7 @@
 from libc.math cimport INFINITY
 
 cdef extern from "tiles.h" namespace "tiles" nogil:
-    void prefetch "tiles::prefetch<3>"(const void* p)
+    void prefetch_line "tiles::prefetch_line<3>"(const void* p)
     void dot_classes(const double* x, const double* w, Py_ssize_t ldw, Py_ssize_t K, Py_ssize_t d, double* z, Py_ssize_t ldz)
 
 cdef extern from "chain.h" namespace "chain" nogil:
@@ -66,7 +66,7 @@ cdef inline void call(const Learner* job, Py_ssize_t t, Py_ssize_t skip, Py_ssiz
     cdef const char* p = job.plan.rows.data + t * stride + skip
     if called_by_row(job):
         for j in range(0, m * stride, 64):
-            prefetch(p + j)
+            prefetch_line(p + j)
 
 
 cdef inline void open_run(const Learner* job, Cursor* c, Py_ssize_t i) noexcept nogil:
@@ -246,7 +246,7 @@ cdef void call_unsafe(const Learner* job, const Ahead* ahead, Py_ssize_t i) noex
     for t in range(begin, min(job.plan.rows.n, begin + job.run)):
         if not safe[t] > ahead.limit:
             for j in range(0, width, 64):
-                prefetch(job.plan.rows.data + t * job.plan.rows.row + j)
+                prefetch_line(job.plan.rows.data + t * job.plan.rows.row + j)
 
 
 cdef void walk_unsafe(Learner* job, Cursor* c, Ahead* ahead, double* work) noexcept nogil:
@@ -349,9 +349,9 @@ cdef void walk_all(Learner* job, Ahead* ahead, int threads, double[:, ::1] work)
         else:
             walk_rows(job, &c, &work[0, 0])
         advance(job, job.tick)
-        job.total += job.s[0] * log_(1 / job.product)
+        job.total += job.s[0] * log_of_1_or_more(1 / job.product)
         if job.lasso:
-            clip(job, 0, room(&job.plan))
+            clip(job, 0, weight_size(&job.plan))
 
 
 def online_epoch(batch, state, rule, order, int n_threads):
@@ -370,7 +370,7 @@ def online_epoch(batch, state, rule, order, int n_threads):
     job.r, job.s, job.step = &r_[0], &s_[0], s_.shape[0] > 1
     job.order, job.runs, job.run = &runs[0], runs.shape[0], order[1]
     job.averaged, job.lasso = len(U) > 0, len(Q) > 0
-    laid = [lay_out(&job.plan, A) if len(A) else None for A in (W, -U, Q)]
+    laid = [pack_weights(&job.plan, A) if len(A) else None for A in (W, -U, Q)]
     cdef double[::1] w = laid[0], u = laid[1], q = laid[2]
     cdef double[::1] w0 = W[:, 0].copy(), u0 = -U[:, 0] if len(U) else np.zeros(K), a = np.zeros(K)
     cdef Py_ssize_t[::1] which = np.zeros(K + 1, np.intp)
@@ -380,12 +380,12 @@ def online_epoch(batch, state, rule, order, int n_threads):
     job.tick = job.seen = clock[0]
     cdef int threads = useful_threads(&job, max(1, n_threads))
     held = make_ahead(&job, &ahead, threads)
-    walk_all(&job, &ahead, threads, aligned(threads, shelf_size(&job.plan)))
+    walk_all(&job, &ahead, threads, aligned_zeros(threads, shelf_size(&job.plan)))
     del held
     clock[0], clock[1] = job.tick, job.scale * job.owed
-    W[:, 0], W[:, 1:] = w0, job.scale * pick_up(&job.plan, laid[0])
+    W[:, 0], W[:, 1:] = w0, job.scale * unpack_weights(&job.plan, laid[0])
     if job.averaged:
-        U[:, 0], U[:, 1:] = job.count * np.asarray(w0) - u0, job.mass * pick_up(&job.plan, laid[0]) - pick_up(&job.plan, laid[1])
+        U[:, 0], U[:, 1:] = job.count * np.asarray(w0) - u0, job.mass * unpack_weights(&job.plan, laid[0]) - unpack_weights(&job.plan, laid[1])
     if job.lasso:
-        Q[:, 1:] = job.scale * pick_up(&job.plan, laid[2])
+        Q[:, 1:] = job.scale * unpack_weights(&job.plan, laid[2])
     return job.total, job.updates
