@@ -8,9 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ._version import __version__ as __version__
 from .runtime import config_context, get_config, set_config, show_config
-
-__version__ = "0.1.0"
 
 _MODULE_OF = {
     "Adaline": "online.adaline",

@@ -273,7 +273,7 @@ def show_config() -> None:
     >>> fastdisc.show_config()  # doctest: +ELLIPSIS
     fastdisc ...
     """
-    from . import __version__
+    from ._version import __version__
 
     version = f"{__version__} on Python {platform.python_version()}, {platform.machine()}"
     settings = ", ".join(f"{name}={value!r}" for name, value in get_config().items())

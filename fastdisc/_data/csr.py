@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -102,12 +102,15 @@ class CSRRows:
         A = self._scipy().T.tocsr()
         return CSRRows(A.data, A.indices, A.indptr, self.shape[0])
 
-    def with_data(self, data: Array) -> CSRRows:
+    def map_values(self, function: Callable[[Array], Array]) -> CSRRows:
+        return self._with_data(function(self.data))
+
+    def _with_data(self, data: Array) -> CSRRows:
         """The same cells with other values."""
         return CSRRows(data, self.indices, self.indptr, self.n_columns)
 
     def standardized(self, mean: Array, scale: Array) -> CSRRows:
-        return self.with_data(self.data / scale[self.indices])
+        return self._with_data(self.data / scale[self.indices])
 
     def canonical(self) -> CSRRows:
         A = self._scipy()
@@ -139,7 +142,7 @@ class CSRRows:
                 yield DenseRows(part.values > threshold)
         else:
             rows = self.canonical()
-            yield rows.with_data((rows.data > threshold).astype(np.float64))
+            yield rows._with_data((rows.data > threshold).astype(np.float64))
 
     def has_negative(self) -> bool:
         return bool(len(self.data)) and bool(self.data.min() < 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
@@ -71,6 +71,9 @@ class ArrayRows:
     def transpose(self) -> Self:
         raise NotImplementedError("only sparse rows are summed by columns")
 
+    def map_values(self, function: Callable[[Array], Array]) -> Self:
+        raise NotImplementedError("only sparse rows are summed by columns")
+
     def canonical(self) -> Self:
         return self
 
@@ -91,7 +94,7 @@ class ArrayRows:
     def column_squares(self, s: Array) -> Array:
         total = np.zeros(self.shape[1])
         for rows in slices(self.shape):
-            x = (self.block(rows) - 0.0) / 1.0
+            x = self.block(rows) * 1.0  # integers would overflow
             total += s[0] * np.einsum("ij,ij->j", x, x) if len(s) == 1 else s[rows] @ x**2
         return total
 

@@ -6,7 +6,7 @@ one in `_kernels/_numba`. No other module asks which layout it has been given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
@@ -94,6 +94,11 @@ class Rows(Protocol):
 
     def transpose(self) -> Any:
         """The transposed rows; only for layouts that may prefer columns."""
+        ...
+
+    def map_values(self, function: Callable[[Array], Array]) -> Any:
+        """The same cells, the function applied to the stored values; only for layouts that may
+        prefer columns."""
         ...
 
     def standardized(self, mean: Array, scale: Array) -> Self:

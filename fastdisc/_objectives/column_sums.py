@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import runtime
+from .._data.rows import Rows
 from .._data.source import MemorySource
 from .._kernels.contract import Array, Grid
 
@@ -30,6 +31,10 @@ def transpose(A: Array, dtype: type = np.float64) -> Array:
     return out
 
 
+def _to_float32(values: Array) -> Array:
+    return values.astype(np.float32, copy=False)
+
+
 class ColumnSums:
     """Rows and columns of the same sparse data, for a loss with probabilities."""
 
@@ -38,7 +43,7 @@ class ColumnSums:
         self.multiple_outputs = multiple_outputs
         if not multiple_outputs:  # products alone, bound by memory: 4 bytes per value are enough
             with np.errstate(over="ignore"):
-                X = X.with_data(X.data.astype(np.float32, copy=False))  # type: ignore[attr-defined]
+                X = X.map_values(_to_float32)
         self.rows, self.by_column = X, X.transpose()
         self.s, self.offset = source.batch.s[:, None], source.batch.o
         self.kernels, self.n_threads = source.kernels, source.n_threads
@@ -49,12 +54,10 @@ class ColumnSums:
         """Whether float32 products are faster."""
         return self.rows.n_values >= MIN_FLOAT32_VALUES
 
-    def matmul(self, X: object, B: Array, Z: Array) -> Array:
+    def matmul(self, X: Rows, B: Array, Z: Array) -> Array:
         """Z <- X B."""
-        flops = X.flops_per_output * B.shape[1]  # type: ignore[attr-defined]
-        with runtime.threads(self.n_threads, flops) as n:
-            grid = Grid(16, -(-X.shape[0] // CHUNKS))  # type: ignore[attr-defined]
-            self.kernels.matmul(X, B, Z, grid, n)  # type: ignore[arg-type]
+        with runtime.threads(self.n_threads, X.flops_per_output * B.shape[1]) as n:
+            self.kernels.matmul(X, B, Z, Grid(16, -(-X.shape[0] // CHUNKS)), n)
         return Z
 
     def scores(self, V: Array) -> Array:

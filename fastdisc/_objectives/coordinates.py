@@ -121,7 +121,7 @@ class Standardized:
         if not self.data.costs.is_small_dense:
             return None
         source, spec = self.data.source, self.data.spec
-        x = source.X.standardized(self.units.mean, self.units.scale).values
+        x = source.X.standardized(self.units.mean, self.units.scale).dense()
         return Float32Copy(x, source.batch.s, source.batch.o, spec)
 
     def hessian_operator(

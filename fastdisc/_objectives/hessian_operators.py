@@ -8,6 +8,7 @@ them the certificate, stay in float64.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.linalg import lapack
@@ -71,7 +72,7 @@ class TransposedOperator:
         D = np.empty_like(self.HV)
         D[0] = C.sum(axis=0)
         by_column = columns.by_column
-        squares = by_column.with_data(np.square(by_column.data, dtype=np.float32))
+        squares = by_column.map_values(partial(np.square, dtype=np.float32))
         columns.matmul(squares, C, D[1:])
         D += self.penalty.diagonal
         D[D <= 0] = 1

@@ -65,7 +65,7 @@ class Descent:
         self.found: Evaluation | None = None
         self.pairs: list[Pair] = []
         self.p, self.slope, self.t = np.zeros_like(W), 0.0, 0.0
-        self.steps, self.last_base = 0, 0  # accepted steps, now and when the base was set
+        self.steps = 0  # accepted
         self.norms: list[float] = []  # of the gradient, at the last steps
         self.stalled, self.forgot, self.stuck, self.stopped = 0, False, False, False
         self.again = False  # the next evaluation repeats the last one, more precisely
@@ -121,14 +121,13 @@ class Descent:
         if trial.hessian is not None:
             self.last_hessian = trial.hessian
             base = inverse_hessian(trial.hessian, self.W.shape, self.shift_invariant)
-        self.turn(base)
+        self.set_direction(base)
 
-    def turn(self, base: Preconditioner | None) -> None:
+    def set_direction(self, base: Preconditioner | None) -> None:
         """Choose the next direction, with a base that may be new."""
         assert base is not None and self.found is not None
         if base is not self.base:
             self.base, self.pairs, self.norms = base, [], self.norms[-1:]
-            self.last_base, self.stalled = self.steps, 0
         self.p = -two_loop_recursion(self.found.gradient, self.pairs, self.base)  # 1
         self.t, self.slope = 1.0, float(np.vdot(self.found.gradient, self.p))
         if not self.slope < 0:
@@ -138,12 +137,12 @@ class Descent:
         self.stuck, self.forgot = self.stuck or self.forgot or not self.pairs, True
         self.pairs = []
         if not self.stuck:
-            self.turn(self.base)
+            self.set_direction(self.base)
 
     def retry(self, base: Preconditioner | None = None) -> None:
         """Go on from here with a new base."""
         self.stuck, self.forgot, self.renewed_at = False, False, self.steps
-        self.turn(base)
+        self.set_direction(base)
 
     @property
     def can_renew(self) -> bool:
