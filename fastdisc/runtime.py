@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from . import _kernels
 from ._kernels.contract import Kernels
+from ._version import __version__
 
 # Below this many multiply-adds, 0.25 ms on one core, a call runs on one thread: waking a second one
 # takes 20 us if a CPU is idle, but milliseconds if other processes occupy the CPUs, and each call
@@ -273,8 +274,6 @@ def show_config() -> None:
     >>> fastdisc.show_config()  # doctest: +ELLIPSIS
     fastdisc ...
     """
-    from ._version import __version__
-
     version = f"{__version__} on Python {platform.python_version()}, {platform.machine()}"
     settings = ", ".join(f"{name}={value!r}" for name, value in get_config().items())
     lines = [("fastdisc", version)]

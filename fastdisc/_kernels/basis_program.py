@@ -1,7 +1,7 @@
 """Basis functions as the kernels read them: a table with one line per part of the basis.
 
-A part maps a row x (d,) to some features (10.3). Its kind, its parameters and its number of features
-are all that a kernel needs. `_numpy/basis.py` is the reference of each kind.
+A part maps a row x (d,) to some features (10.3). Its kind, its parameters and its number of
+features are all that a kernel needs. `_numpy/basis.py` is the reference of each kind.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Program(NamedTuple):
     """The parts of a basis: a table line for each, and their parameters in two flat arrays."""
 
     parts: tuple[Part, ...]
-    # (parts, TABLE_COLUMNS) int64: kind, first feature, width, offsets of ints and reals, size, address
+    # (parts, TABLE_COLUMNS) int64: kind, first feature, width, first int, first real, size, address
     table: Array
     ints: Array
     reals: Array

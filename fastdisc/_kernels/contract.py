@@ -104,7 +104,7 @@ class OnlineState(NamedTuple):
 
 
 class RowOrder(NamedTuple):
-    """The order of the rows of an epoch: runs of `run` consecutive rows (the last may be shorter)."""
+    """The order of the rows of an epoch: runs of `run` rows (the last may be shorter)."""
 
     order: Array  # (runs,) int64, the numbers of the runs
     run: int

@@ -1,4 +1,4 @@
-"""Codes that Python and the compiled backends share. Their values are tested to be equal everywhere."""
+"""Codes that Python and the compiled backends share. A test compares their values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MarginLoss(IntEnum):
 
 
 class PairLoss(IntEnum):
-    """A loss of an ordered pair, as a function of a = margin + z_v - z_u, where u is preferred to v."""
+    """A loss of a pair, as a function of a = margin + z_v - z_u, where u is preferred to v."""
 
     HINGE = 0  # [a]_+
     SQUARED_HINGE = 1  # [a]_+^2

@@ -23,7 +23,8 @@ L1_BYTES, L2_BYTES = 32 * 1024, 256 * 1024
 
 def _whole_blocks(n: int, chunks: int, block: int) -> int:
     """Rows of a chunk: n rows in about `chunks` chunks of whole blocks."""
-    return -(-(-(-n // chunks)) // block) * block
+    rows = -(-n // chunks)
+    return -(-rows // block) * block
 
 
 @lru_cache(1024)
@@ -89,7 +90,7 @@ def query_grid(starts: np.ndarray, size: int = 1, min_rows: int = 1) -> QueryGri
 
 
 def pair_grid(rows: int, pairs: int) -> Grid:
-    """Chunks of given pairs. Each has one partial sum per row, of which there are no more than pairs."""
+    """Chunks of given pairs. Each has a partial sum for every row, so that few are affordable."""
     affordable = MAX_PARTIAL_SUM_BYTES // (8 * max(1, rows))
     worthwhile = min(pairs // max(1, rows), pairs // MIN_CHUNK_ROWS_HESSIAN)
     chunks = max(1, min(MAX_CHUNKS // 4, worthwhile, affordable))

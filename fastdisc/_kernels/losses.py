@@ -16,7 +16,7 @@ class RowLossSpec(NamedTuple):
     multiple_outputs: bool  # one score per class, or a single score
     curvature_bound: float  # on the largest eigenvalue of d2 loss / dz dz', at unit weight
     convex: bool
-    probabilities: bool  # the outputs are class probabilities and the curvature is y_j (delta - y_k)
+    probabilities: bool  # outputs are class probabilities, the curvature is y_j (delta_jk - y_k)
 
     def curvature_growth(self, K: int) -> float:
         """A bound on the curvature anywhere, relative to that at zero weights; K / 2 for K softmax

@@ -1,4 +1,4 @@
-"""Hessians at fixed weights, for many products: plain, by columns in float32, and on a float32 copy.
+"""Hessians at fixed weights, for many products: plain, by columns, and on a float32 copy.
 
 Conjugate gradients need few digits of a Hessian that stays the same for tens of products, so the
 probabilities are kept and products are taken in float32 where that is faster. Gradients, and with
@@ -194,8 +194,8 @@ class Float32CopyOperator:
 
 
 def _inverse(H: Array, diagonal: Array, fixed: Array) -> Array:
-    """The inverse of H without fixed weights; of its diagonal alone if H, scaled to a diagonal of 1,
-    is singular in float32."""
+    """The inverse of H without fixed weights; of its diagonal alone if H, scaled to a diagonal of
+    1, is singular in float32."""
     scale = np.where(fixed, 0, 1 / np.sqrt(diagonal))
     H = H * scale[:, None] * scale
     H.flat[:: len(H) + 1] = 1 + 1e-5

@@ -80,7 +80,7 @@ class Penalty:
         self.add_gradient(V, HV)
 
     def _fixed_like(self, G: Array) -> Array:
-        """`fixed` for as many rows of weights as G has: problems over shared rows have any number."""
+        """`fixed` for as many rows of weights as G has: one for each problem over shared rows."""
         return self.fixed if G.shape == self.shape else np.broadcast_to(self.fixed[:1], G.shape)
 
     def add_hessian(self, H: Array) -> None:

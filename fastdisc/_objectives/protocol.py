@@ -60,8 +60,8 @@ class Costs(NamedTuple):
 class HessianOperator(Protocol):
     """The Hessian at fixed weights, for products with many directions.
 
-    Directions are encoded: scaled to norm 1, and in the operator's own type and memory order. Arrays
-    that `product` and `precondition` return may be overwritten by the next call.
+    Directions are encoded: scaled to norm 1, and in the operator's own type and memory order.
+    Arrays that `product` and `precondition` return may be overwritten by the next call.
     """
 
     @property
@@ -160,7 +160,7 @@ class Objective(Protocol):
         ...
 
     def curvature_factors(self, W: Array) -> tuple[Array, Array]:
-        """B (K, K) and M (d+1, d+1) whose Kronecker product approximates the unpenalised Hessian."""
+        """B (K, K) and M (d+1, d+1): their Kronecker product approximates the loss's Hessian."""
         ...
 
     def curvature_diagonal(self) -> tuple[Array, Array]:

@@ -1,5 +1,5 @@
-"""Two-class problems over shared rows: folds of a cross-validation, one class against the rest, pairs
-of classes. Every pass reads a row once for all problems."""
+"""Two-class problems over shared rows: folds of a cross-validation, one class against the rest,
+pairs of classes. Every pass reads a row once for all problems."""
 
 from __future__ import annotations
 

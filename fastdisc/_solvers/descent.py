@@ -1,4 +1,4 @@
-"""Quasi-Newton descent as a state machine: it says where to evaluate next, and receives what was found.
+"""Quasi-Newton descent as a state machine: it says where to evaluate next, and is given the result.
 
 One problem is a loop around `ask` and `receive`; many problems over shared rows are asked together
 and evaluated in one pass.

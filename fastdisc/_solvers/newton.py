@@ -1,9 +1,10 @@
 """Newton-Raphson, or iteratively reweighted least squares, on growing samples and then on all rows.
 
-Newton's method on a small sample finds the neighbourhood of the optimum at almost no cost. From there
-full gradients with the Hessian of a sample reduce the error by a factor of sqrt(D / m) per sweep, or
-better, with the corrections of a quasi-Newton memory (1M x 28: four sweeps to 1e-10). A full Hessian
-costs D / 12 gradients, and is only summed where those of samples turn out not to suffice.
+Newton's method on a small sample finds the neighbourhood of the optimum at almost no cost. From
+there full gradients with the Hessian of a sample reduce the error by a factor of sqrt(D / m) per
+sweep, or better, with the corrections of a quasi-Newton memory (1M x 28: four sweeps to 1e-10). A
+full Hessian costs D / 12 gradients, and is only summed where those of samples turn out not to
+suffice.
 
 Many problems over shared rows are solved together: each has a descent of its own, and all share the
 passes. One problem is the case of a single descent.
@@ -128,7 +129,8 @@ def solve_shared(
 
     1. on each sample, descend until its optimum is nearer than that of the next sample is likely to
        be; each Hessian is used until the gradients since have cost as much as the next one
-    2. if the full gradient is far larger than the sample predicts, draw rows by norm, and start again
+    2. if the full gradient is far larger than the sample predicts, draw rows by norm, and start
+       again
     3. on all rows, gradients with the last sample's Hessian, corrected by the last steps
     4. where the gradient falls too slowly, the Hessian of a larger sample, in the end of all rows
     """
@@ -366,13 +368,13 @@ def _is_near(descent: Descent, share: float) -> bool:
 
 
 def _is_separable(descent: Descent, all_rows: bool) -> bool:
-    """Whether a sample has no more to say: its classes are separable, and weights would only grow."""
+    """Whether the classes of a sample are separable: further steps would only scale the weights."""
     return not all_rows and descent.evaluation.errors == 0
 
 
 def _final_weights(descent: Descent, share: float, all_rows: bool) -> Array:
-    """The weights of a sample's solution: one more step is taken without evaluating it, which leaves
-    less than the next sample will change."""
+    """The weights of a sample's solution: one more step is taken without evaluating it, which
+    leaves less than the next sample will change."""
     stop = all_rows or descent.stuck or descent.t < 1 or _is_separable(descent, all_rows)
     return descent.ask if not stop and _is_near(descent, share) else descent.W
 

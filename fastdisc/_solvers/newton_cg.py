@@ -82,7 +82,7 @@ def newton_direction(
 def conjugate_gradients(
     product: Callable[[Array], Array], b: Array, precondition: Preconditioner, forcing: float
 ) -> Array:
-    """x with product(x) = b, up to a residual of forcing times ||b|| in the preconditioner's norm."""
+    """x with product(x) = b, up to a residual of forcing ||b|| in the preconditioner's norm."""
     x, r = np.zeros_like(b), b.copy()
     z = precondition(r)
     p, rz = z.copy(), float(np.vdot(r, z))

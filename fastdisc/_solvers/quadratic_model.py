@@ -59,9 +59,9 @@ class QuadraticModel:
     def minimise(self, kernels: Kernels, W: Array, g: Array, penalty: Array) -> Array:
         """The weights at which the model with the L1 penalty is smallest.
 
-        Coordinate descent finds which weights are 0, but is slow where columns are nearly collinear.
-        So after some passes the others are solved for at once, until nothing changes (a9a, 50
-        values of C: 0.15 s of linear algebra instead of 0.39).
+        Coordinate descent finds which weights are 0, but is slow where columns are nearly
+        collinear. So after some passes the others are solved for at once, until nothing changes
+        (a9a, 50 values of C: 0.15 s of linear algebra instead of 0.39).
         """
         H = self.H
         assert H is not None

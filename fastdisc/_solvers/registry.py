@@ -13,8 +13,8 @@ from .result import Result
 # products are cheap, up to fewer. (3,000 rows of 10 values, 600 columns: 8 ms by products, 71 with
 # Hessians; 50,000 rows of 120 values: 184 and 53 ms.)
 MAX_NEWTON_WEIGHTS, MAX_NEWTON_WEIGHTS_SPARSE = 2000, 500
-# On small dense data products are faster than Hessians from this many weights on, with fewer than so
-# many rows per weight. (1,797 x 64, 10 classes: 40 ms instead of 110; 500 x 1,500: 20 instead of
+# On small dense data products are faster than Hessians from this many weights on, with fewer than
+# so many rows per weight. (1,797 x 64, 10 classes: 40 ms instead of 110; 500 x 1,500: 20 instead of
 # 1,000; but 30,000 x 30, 4 classes: 32 instead of 19.)
 MIN_PRODUCT_WEIGHTS, MAX_PRODUCT_ROWS_PER_WEIGHT = 100, 32
 

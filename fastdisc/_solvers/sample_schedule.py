@@ -1,7 +1,7 @@
 """Costs of gradients and Hessians, and the sizes of the samples that Newton's method grows through.
 
-A sample of m rows has its optimum, and its Hessian, within about sqrt(D / m) of those of all rows, D
-being the number of weights. All thresholds of Newton's method are here, each with the measurement
+A sample of m rows has its optimum, and its Hessian, within about sqrt(D / m) of those of all rows,
+D being the number of weights. All thresholds of Newton's method are here, each with the measurement
 that decided it.
 """
 

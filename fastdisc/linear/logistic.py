@@ -28,8 +28,8 @@ from .training import make_data, make_problem, solve, solve_path, warn_not_conve
 
 
 def log_prior_ratios(priors: Array, before: Array) -> Array:
-    """The change of the intercepts if the priors change (10.20): one number for two classes, else one
-    per class."""
+    """The change of the intercepts if the priors change (10.20): one number for two classes, else
+    one per class."""
     change = np.log(priors) - np.log(before)
     return change[1:] - change[:1] if len(change) == 2 else change
 
@@ -49,8 +49,8 @@ class LogisticRegression(Posteriors, LinearClassifier):
     """Logistic discrimination (section 10.7), with the objective of scikit-learn's estimator.
 
     Minimises C times the cross-entropy (10.23), (10.31) plus half the squared norm of the weights,
-    or an elastic-net penalty; intercepts are not penalised. Parameters that scikit-learn has mean the
-    same here, and every solver finds the same optimum.
+    or an elastic-net penalty; intercepts are not penalised. Parameters that scikit-learn has mean
+    the same here, and every solver finds the same optimum.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class LogisticRegression(Posteriors, LinearClassifier):
     l1_ratio : float, default=0.0
         The share of the L1 norm in the penalty: 0 is ridge, 1 is lasso.
     tol : float, default=1e-6
-        Stop when the norm of the gradient over all rows has fallen to this share of its norm at zero
-        weights. Columns are measured in units of their standard deviation.
+        Stop when the norm of the gradient over all rows has fallen to this share of its norm at
+        zero weights. Columns are measured in units of their standard deviation.
     fit_intercept : bool, default=True
         Whether to learn intercepts.
     class_weight : dict, "balanced" or None, default=None
@@ -81,20 +81,20 @@ class LogisticRegression(Posteriors, LinearClassifier):
         Penalise the weights of standardised features. `mean_` and `scale_` are stored; `coef_` is
         for the features as they are.
     basis : basis of `fastdisc.basis`, optional
-        Basis functions of the columns to learn from instead of the columns: `coef_` has a weight for
-        each. They are computed inside the sweep, a block of rows at a time, and never stored as a
-        matrix. `basis_` is the fitted basis.
+        Basis functions of the columns to learn from instead of the columns: `coef_` has a weight
+        for each. They are computed inside the sweep, a block of rows at a time, and never stored as
+        a matrix. `basis_` is the fitted basis.
     reference_class : label, optional
-        Fix the weights of this class at 0 (10.25)-(10.28), and penalise those of the others relative
-        to it.
+        Fix the weights of this class at 0 (10.25)-(10.28), and penalise those of the others
+        relative to it.
     priors : array of shape (K,), optional
         Prior probabilities to assume instead of the class frequencies of the sample (10.20).
     early_stopping : bool or int, default=False
         Stop when no row is misclassified, or when their number has not decreased for this many
         iterations (10 for True).
     eta : float or "auto", default="auto"
-        Step size of "gd" on the summed error, or of "sgd" on the mean error of a batch; "auto" takes
-        a safe one.
+        Step size of "gd" on the summed error, or of "sgd" on the mean error of a batch; "auto"
+        takes a safe one.
     warm_start : bool, default=False
         Start from the last solution.
     callback : callable, optional
@@ -130,9 +130,9 @@ class LogisticRegression(Posteriors, LinearClassifier):
         Whether `tol` was reached.
     gradient_norm_ : float
         The certificate: the norm of the gradient over all rows, relative to that at zero weights
-        (which is estimated on a sample if there are many rows). If the last step reduced it well and
-        there is a penalty, a final step is taken without re-evaluating the gradient: this is then
-        the norm before it, and that at the solution is usually smaller.
+        (which is estimated on a sample if there are many rows). If the last step reduced it well
+        and there is a penalty, a final step is taken without re-evaluating the gradient: this is
+        then the norm before it, and that at the solution is usually smaller.
     history_ : dict of lists
         "loss", "errors" (the weight of misclassified rows) and "norm" (||w||), for each iteration
         over all rows.
@@ -364,7 +364,7 @@ class LogisticRegression(Posteriors, LinearClassifier):
         inference = getattr(self, "_inference", None)
         if inference is None:
             raise ValueError(
-                "summary() needs a maximum-likelihood fit of at most 2000 weights: fit with C=np.inf"
+                "summary() needs a maximum-likelihood fit of at most 2000 weights: set C=np.inf"
             )
         if check_number(level, "level", low=0, open_low=True) >= 1:
             raise ValueError(f"level must be a number between 0 and 1, got {level!r}")

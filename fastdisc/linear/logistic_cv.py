@@ -43,8 +43,9 @@ MAX_SCORE_CELLS = 1 << 20  # numbers that are held at a time when held-out rows 
 class LogisticRegressionCV(Posteriors, LinearClassifier):
     """LogisticRegression with C, and l1_ratio, chosen by cross-validation.
 
-    The solutions for all C form a path, the strongest penalty first. No fold copies X: held-out rows
-    have weight 0. With two classes, folds share their passes: each row is read once for all folds.
+    The solutions for all C form a path, the strongest penalty first. No fold copies X: held-out
+    rows have weight 0. With two classes, folds share their passes: each row is read once for all
+    folds.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ class LogisticRegressionCV(Posteriors, LinearClassifier):
         scores = np.array([[held.scores(path) for path in fold] for held, fold in pairs])
         if not np.isfinite(scores).all():
             raise ValueError(
-                f"scoring={self.scoring!r} gave a score that is not finite: no C can be chosen by it"
+                f"scoring={self.scoring!r} gave a score that is not finite: no C can be chosen"
             )
         i, j = np.unravel_index(scores.mean(axis=0).argmax(), scores.shape[1:])
         C, ratio, W = float(Cs[j]), float(ratios[i]), V[:, i, j].mean(axis=0)

@@ -46,17 +46,17 @@ class SigmoidRegression(LinearClassifier):
     squared error (10.39), (10.44).
 
     Two classes have one output, K classes one each, and the largest wins. Classes may overlap: with
-    an indicator matrix as y, a row may belong to several of them or to none. Each output is a problem
-    of its own. The error is not convex, so the solution is a local minimum; from the usual start,
-    zero weights, it is a good one.
+    an indicator matrix as y, a row may belong to several of them or to none. Each output is a
+    problem of its own. The error is not convex, so the solution is a local minimum; from the usual
+    start, zero weights, it is a good one.
 
     Parameters
     ----------
     C : float, default=1.0
         Inverse strength of an L2 penalty; np.inf for none, as published.
     tol : float, default=1e-6
-        Stop when the norm of the gradient over all rows has fallen to this share of its norm at zero
-        weights. Columns are measured in units of their standard deviation.
+        Stop when the norm of the gradient over all rows has fallen to this share of its norm at
+        zero weights. Columns are measured in units of their standard deviation.
     fit_intercept : bool, default=True
         Whether to learn intercepts.
     class_weight : dict, "balanced" or None, default=None
@@ -64,8 +64,9 @@ class SigmoidRegression(LinearClassifier):
     random_state : int, RandomState or None, default=None
         For the start of "gd", weights drawn from U(-0.01, 0.01).
     solver : {"auto", "newton", "newton-cg", "lbfgs", "gd"}, default="auto"
-        "auto" chooses "newton", with the Gauss-Newton matrix, up to 2000 weights per output (500 for
-        sparse data), "newton-cg" for sparse or very wide data beyond that, and "lbfgs" otherwise.
+        "auto" chooses "newton", with the Gauss-Newton matrix, up to 2000 weights per output (500
+        for sparse data), "newton-cg" for sparse or very wide data beyond that, and "lbfgs"
+        otherwise.
         "gd" is the published update (10.40), (10.45).
     max_iter : int or None, default=None
         None for a default of the solver.
@@ -77,8 +78,8 @@ class SigmoidRegression(LinearClassifier):
     verbose : int, default=0
         1 prints iterations, every hundredth of "gd"; 2 prints every one.
     basis : basis of `fastdisc.basis`, optional
-        Basis functions of the columns to learn from instead of the columns; they are computed inside
-        the sweep and never stored as a matrix.
+        Basis functions of the columns to learn from instead of the columns; they are computed
+        inside the sweep and never stored as a matrix.
     backend : {"auto", "cython", "numba", "numpy"} or None, default=None
         None for the setting of `fastdisc.set_config`.
     n_threads : int or None, default=None
@@ -232,8 +233,8 @@ class SigmoidRegression(LinearClassifier):
             worst = int(self.gradient_norm_.argmax())
             warnings.warn(
                 f"solver {self.solver_!r} stopped after {self.n_iter_[worst]} iterations with the "
-                f"gradient of output {worst} at {self.gradient_norm_[worst]:.1e} of its norm at zero "
-                f"weights; tol is {self.tol:g}. Raise max_iter, or take C smaller.",
+                f"gradient of output {worst} at {self.gradient_norm_[worst]:.1e} of its norm at "
+                f"zero weights; tol is {self.tol:g}. Raise max_iter, or take C smaller.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -249,8 +250,8 @@ class SigmoidRegression(LinearClassifier):
         Returns
         -------
         scores : array of shape (N,) or (N, K)
-            (N,) for two classes, positive for the second; else (N, K), positive for the classes of a
-            row.
+            (N,) for two classes, positive for the second; else (N, K), positive for the classes of
+            a row.
         """
         Z = self._outputs(X, Activation.IDENTITY)
         return Z if self.multilabel_ or Z.shape[1] > 1 else Z[:, 0]

@@ -1,6 +1,7 @@
 """Training of logistic regression: from checked data and settings to solutions.
 
-Used by the estimators for one problem, for paths over C, for folds, and for problems over shared rows.
+Used by the estimators for one problem, for paths over C, for folds, and for problems over shared
+rows.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def warn_not_converged(result: Result, solver: str, tol: float, stacklevel: int 
         return
     warnings.warn(
         f"solver {solver!r} stopped after {result.n_iter} iterations with the gradient at "
-        f"{result.gradient_norm:.1e} of its norm at zero weights; tol is {tol:g}. Raise max_iter, or "
-        "take C smaller.",
+        f"{result.gradient_norm:.1e} of its norm at zero weights; tol is {tol:g}. Raise max_iter, "
+        "or take C smaller.",
         ConvergenceWarning,
         stacklevel=stacklevel,
     )

@@ -1,5 +1,5 @@
-"""Logistic discriminants of many two-class problems, trained in shared passes over the rows: one class
-against the rest, and pairs of classes."""
+"""Logistic discriminants of many two-class problems, trained in shared passes over the rows: one
+class against the rest, and pairs of classes."""
 
 from __future__ import annotations
 
@@ -118,9 +118,7 @@ class SharedFit:
         max_iter = settings.max_iterations("newton")
         start = list(np.zeros((objective.n_problems, *objective.shape)))
         try:
-            results = newton.solve_shared(
-                objective, start, tol=tol, max_iter=max_iter, trace=trace
-            )
+            results = newton.solve_shared(objective, start, tol=tol, max_iter=max_iter, trace=trace)
         except ValueError:
             X.check_finite()  # names the cell by its row in X as it was given
             raise

@@ -153,7 +153,7 @@ class OnlineLearner(LinearClassifier):
             The updated estimator.
         """
         if self.early_stopping:
-            raise ValueError("partial_fit has no early_stopping: that needs all rows at once")
+            raise ValueError("partial_fit does not support early_stopping, which needs all rows")
         first, known, rows, r, s = self._next_rows(X, y, classes, sample_weight)
         units = Units(np.zeros(rows.shape[1]), np.ones(rows.shape[1]))
         state = getattr(self, "_state", None)

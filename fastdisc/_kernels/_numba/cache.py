@@ -1,4 +1,4 @@
-"""The disk cache of compiled functions. Machine code is found only under the sources it was made of.
+"""The disk cache of compiled functions, which is keyed by the sources of all kernels.
 
 Numba's own cache compares the file of the function that is called. Here functions call each other
 across files, so that the stamp covers all of them: a hash of every source of the kernels.
@@ -62,7 +62,7 @@ class CacheFile(IndexDataCacheFile):
             path.unlink(missing_ok=True)
 
     def _remove_stale(self) -> None:
-        """Delete files of other sources; the folder holds the cache of this folder of sources only."""
+        """Delete files of other sources; no other package caches in this folder."""
         for path in Path(self._cache_path).glob("*.nb[ic]"):
             if self._source_stamp not in path.name:
                 with contextlib.suppress(OSError):  # another process may have been faster

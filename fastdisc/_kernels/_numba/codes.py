@@ -1,4 +1,4 @@
-"""Codes are checked where kernels are entered: jitted code never sees one that it has no branch for."""
+"""Checks of codes on entry to a kernel: jitted code never sees one that it has no branch for."""
 
 from __future__ import annotations
 

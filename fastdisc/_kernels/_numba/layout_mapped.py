@@ -35,9 +35,7 @@ def mapped_arguments(X: Any) -> MappedArguments:
     given = (none if some is None else some for some, none in zip(options, EMPTY, strict=True))
     arrays = X.program.table, X.program.ints, X.program.reals, *given
     numbers = [number for array in arrays for number in (array.ctypes.data, len(array))]
-    return MappedArguments(
-        arguments(X.inputs), np.array([expander().address, *numbers], np.int64)
-    )
+    return MappedArguments(arguments(X.inputs), np.array([expander().address, *numbers], np.int64))
 
 
 ARGUMENTS["mapped"] = mapped_arguments

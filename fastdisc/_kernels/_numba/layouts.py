@@ -3,8 +3,8 @@
 A layout is a file of its own: an entry in ARGUMENTS, which turns a rows object into what jitted
 code takes (an array, or a NamedTuple type that no other layout has), and implementations of the
 verbs for that type. `fetch` is enough: it converts a block of rows into a dense buffer, for which
-the verbs of dense arrays serve. A layout that is read in place (as CSR) implements all verbs, and its
-NamedTuple has the class attribute `in_place = True`.
+the verbs of dense arrays serve. A layout that is read in place (as CSR) implements all verbs, and
+its NamedTuple has the class attribute `in_place = True`.
 """
 
 from __future__ import annotations
@@ -91,5 +91,7 @@ def add_moments(
     only stored cells counts relative to a cell that is 0"""
 
 
-def add_scatter(x: Any, t: int, shift: Array, kind: int, P: Array, at: int, H: Array, s: float) -> int:
+def add_scatter(
+    x: Any, t: int, shift: Array, kind: int, P: Array, at: int, H: Array, s: float
+) -> int:
     """Row t, less its class's shift, as column `at` of the queue P: 1; or s x x' added to H: 0"""

@@ -63,9 +63,7 @@ def loss_logistic(
 
 
 @jit()
-def curvature_logistic(
-    j: int, k: int, E: Array, Y: Array, s: Array, m: int, c: Array
-) -> None:
+def curvature_logistic(j: int, k: int, E: Array, Y: Array, s: Array, m: int, c: Array) -> None:
     """c = |e| (1 - |e| / s), which is s y (1 - y)   (10.32)"""
     for i in range(m):
         c[i] = abs(E[0, i]) * (1 - abs(E[0, i]) / s[i]) if s[i] > 0 else 0
@@ -125,9 +123,7 @@ def loss_softmax(
 
 
 @jit()
-def curvature_softmax(
-    j: int, k: int, E: Array, Y: Array, s: Array, m: int, c: Array
-) -> None:
+def curvature_softmax(j: int, k: int, E: Array, Y: Array, s: Array, m: int, c: Array) -> None:
     """c = s y_j (delta_jk - y_k)   (10.32)"""
     for i in range(m):
         c[i] = s[i] * Y[j, i] * ((1.0 if j == k else 0.0) - Y[k, i])
@@ -222,7 +218,7 @@ LOSSES: dict[int, LossFunctions] = {
 
 # --- dispatch -------------------------------------------------------------------------------------
 
-# Of losses that are registered at run time: a type for each, whose instances kernels take as `loss`.
+# A type for each loss that is registered at run time; kernels take its instances as `loss`.
 _types: dict[int, Any] = {}
 _type_of: dict[LossFunctions, Any] = {}
 _functions: dict[Any, LossFunctions] = {}
@@ -247,7 +243,7 @@ def remove_loss(code: int) -> None:
 
 
 def loss_argument(loss: int, single_output: bool = False) -> Any:
-    """A loss as jitted code takes it; ValueError if there is none such, or not of a single score."""
+    """A loss as jitted code takes it; ValueError if it is unknown, or not of a single score."""
     code = checked("row loss", loss, LOSSES)
     if single_output and LOSSES[code].multiple_outputs:
         raise ValueError(f"row loss {code} is not one of a single score")
@@ -282,9 +278,7 @@ def evaluate_built_in(
     return np.nan, np.nan  # not reached: `loss_argument` refuses other codes
 
 
-def curvature(
-    loss: Any, j: int, k: int, E: Array, Y: Array, s: Array, m: int, c: Array
-) -> None:
+def curvature(loss: Any, j: int, k: int, E: Array, Y: Array, s: Array, m: int, c: Array) -> None:
     """The function `curvature` of a loss."""
 
 

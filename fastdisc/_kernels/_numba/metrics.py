@@ -132,7 +132,14 @@ def measure(metric: int, y: Array, z: Array, k: int, discount: Array) -> float:
 
 @driver
 def metric_driver(
-    metric: int, y: Array, z: Array, starts: Array, k: int, discount: Array, bounds: Array, out: Array
+    metric: int,
+    y: Array,
+    z: Array,
+    starts: Array,
+    k: int,
+    discount: Array,
+    bounds: Array,
+    out: Array,
 ) -> None:
     for c in prange(len(bounds) - 1):
         for g in range(bounds[c], bounds[c + 1]):

@@ -254,9 +254,7 @@ def online_epoch(
 
 
 @jit()
-def online_pairs_rows(
-    X: Any, pairs: Array, s: Array, w: Array, eta: float, rule: PairRule
-) -> int:
+def online_pairs_rows(X: Any, pairs: Array, s: Array, w: Array, eta: float, rule: PairRule) -> int:
     """The update (10.49) of each pair: the number of updates."""
     loss, margin, width = rule
     step, updates = 1 if len(s) > 1 else 0, 0
@@ -310,8 +308,6 @@ def descend(H: Array, q: Array, l1: Array, w: Array, tol: float, max_iter: int) 
     return passes
 
 
-def coordinate_descent(
-    H: Array, q: Array, l1: Array, w: Array, tol: float, max_iter: int
-) -> int:
+def coordinate_descent(H: Array, q: Array, l1: Array, w: Array, tol: float, max_iter: int) -> int:
     """Coordinate descent on a quadratic model of (10.23) or (10.31) with an L1 penalty."""
     return descend(H, q, l1, w, float(tol), int(max_iter))

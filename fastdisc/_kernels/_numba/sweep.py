@@ -194,7 +194,13 @@ def unfold(triangles: Array, K: int) -> Array:
 
 @jit()
 def product_chunk(
-    X: Any, targets: Targets, loss: Any, weights: Weights, direction: Weights, span: Span, sums: Sums
+    X: Any,
+    targets: Targets,
+    loss: Any,
+    weights: Weights,
+    direction: Weights,
+    span: Span,
+    sums: Sums,
 ) -> None:
     """Sums of the rows of a span: the Hessian times a direction   (10.32), (10.33)"""
     (_, s, o), (W, w0), (V, v0), (lo, hi, block) = targets, weights, direction, span
@@ -218,7 +224,14 @@ def product_chunk(
 
 @driver
 def product_driver(
-    X: Any, n: int, targets: Targets, loss: Any, weights: Weights, direction: Weights, grid: Grid, sums: Sums
+    X: Any,
+    n: int,
+    targets: Targets,
+    loss: Any,
+    weights: Weights,
+    direction: Weights,
+    grid: Grid,
+    sums: Sums,
 ) -> None:
     for c in prange(len(sums.totals)):
         part = Sums(sums.totals[c], sums.G[c], sums.H)

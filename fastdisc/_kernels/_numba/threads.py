@@ -43,8 +43,8 @@ def threading_layer() -> str:
 def run(driver: Driver, n_threads: int, chunks: int, *args: Any) -> None:
     """Run a driver on up to n_threads threads.
 
-    One thread runs the parallel version too: the serial one is compiled separately and may round the
-    last bit differently. A forked child runs the serial one, because Numba ends a process that
+    One thread runs the parallel version too: the serial one is compiled separately and may round
+    the last bit differently. A forked child runs the serial one, because Numba ends a process that
     enters its parent's thread pool.
     """
     if os.getpid() != PROCESS:

@@ -51,11 +51,7 @@ def exp_float64(x: float) -> float:
         + (8.333333333330062e-03 * r + 4.166666666662413e-02)
     )
     q = q * (r * r) + (0.16666666666666669 * r + 0.5)
-    return (
-        0.0
-        if x < -708.0
-        else bits(bits(q * (r * r) + r + 1.0) + (bits(t) << np.int64(52)))
-    )
+    return 0.0 if x < -708.0 else bits(bits(q * (r * r) + r + 1.0) + (bits(t) << np.int64(52)))
 
 
 def exp_float32(x: Any) -> Any:
@@ -67,11 +63,7 @@ def exp_float32(x: Any) -> Any:
         + (F32(4.1666554617204574e-02) * r + F32(1.6666576989698775e-01))
     ) * r + F32(0.5)
     p = bits(q * (r * r) + r + F32(1.0))
-    return (
-        F32(0.0)
-        if x < F32(-87.0)
-        else bits(np.int32(p + np.int32(bits(t) << np.int32(23))))
-    )
+    return F32(0.0) if x < F32(-87.0) else bits(np.int32(p + np.int32(bits(t) << np.int32(23))))
 
 
 def log1p_ratio(f: float) -> float:  # type: ignore[empty-body]

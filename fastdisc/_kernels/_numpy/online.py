@@ -121,9 +121,7 @@ def online_pairs(
     return int(updates)
 
 
-def coordinate_descent(
-    H: Array, q: Array, l1: Array, w: Array, tol: float, max_iter: int
-) -> int:
+def coordinate_descent(H: Array, q: Array, l1: Array, w: Array, tol: float, max_iter: int) -> int:
     """Coordinate descent on a quadratic model of (10.23) or (10.31) with an L1 penalty."""
     diagonal = np.diag(H)
     passes, largest = 0, np.inf

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..contract import Array, Batch, Grid, KernelRows
+from ..contract import NO_OFFSET, Array, Batch, Grid, KernelRows
 from ..enums import Activation, MomentKind
 from . import losses
 from .losses import sigmoid, softmax
@@ -42,7 +42,7 @@ def with_constant(X: KernelRows) -> Array:
     return np.column_stack([np.ones(len(rows)), rows])
 
 
-def _score(X: Any, W: Array, o: Array = np.empty((0, 1))) -> Array:
+def _score(X: Any, W: Array, o: Array = NO_OFFSET) -> Array:
     """z_k = w_k' x + w_k0 + o_k   (10.6)"""
     Z = X @ W[:, 1:].T + W[:, 0]
     return Z + o if len(o) else Z
