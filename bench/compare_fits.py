@@ -3,8 +3,9 @@
     python bench/compare_fits.py BASE HEAD [--tol 1e-12] [--select NAME]
 
 BASE and HEAD are folders that contain the package `fastdisc` (source trees with built kernels, or
-site-packages folders). Each version fits the same problems in a process of its own; the table shows,
-for each problem, the largest difference of the weights relative to their largest absolute value.
+site-packages folders). Each version fits the same problems in a process of its own; the table
+shows, for each problem, the largest difference of the weights relative to their largest absolute
+value.
 Exits with 1 if one is larger than the tolerance.
 """
 

@@ -1,60 +1,82 @@
-"""The online family against scikit-learn's at equal numbers of epochs, and SigmoidRegression against L-BFGS at an equal gap."""
+"""Online models and scikit-learn's at equal numbers of epochs; SigmoidRegression and L-BFGS at an
+equal gap."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
-from measure import best_of
-from problems import dense
-from race import timed, turns
+from measure import best_of, best_timed, timed
+from problems import Data, dense
 from scipy.optimize import minimize
 from sklearn.linear_model import Perceptron as RivalPerceptron
 from sklearn.linear_model import SGDClassifier
+from tolerance_search import result
 
 from fastdisc import OnlineClassifier, Perceptron, SigmoidRegression, _kernels
-from fastdisc._kernels import Rule, Walk
+from fastdisc._data.dense import DenseRows
+from fastdisc._kernels import Batch, MarginLoss, OnlineRule, OnlineState, RowOrder
+
+Load = Callable[..., Data]
+Found = dict[str, Any]
+RUN_ROWS = 512
 
 
-def epochs(data, ours, theirs, count, name, *, goal, rounds=5):
-    """So many epochs of both, in turn; the gap is the share of training rows that are wrong."""
+def epochs(
+    data: Load, ours: Any, theirs: Any, n_epochs: int, name: str, *, goal: float, rounds: int = 5
+) -> Found:
+    """Epochs of both models; the gap is the share of training rows that are misclassified."""
     X, y = data()
-    options = {"max_iter": count, "tol": None}
-    found = [timed(model.set_params(**options).fit, X, y)[1] for model in (ours, theirs)]
-    times = turns([lambda model=model: model.fit(X, y) for model in found], rounds)
-    wrong = [1 - model.score(X, y) for model in found]
-    rival = type(theirs).__name__
-    row = {"problem": name, "ours": times[0], "rival": f"scikit-learn {rival}", "theirs": times[1]}
-    return {"rows": [row | {"gap": wrong[0], "rival_gap": wrong[1]}], "runs": [], "missing": {}}
+    options = {"max_iter": n_epochs, "tol": None}
+    models = [timed(model.set_params(**options).fit, X, y)[1] for model in (ours, theirs)]
+    times = best_timed([partial(model.fit, X, y) for model in models], rounds)
+    errors = [1 - model.score(X, y) for model in models]
+    rival = f"scikit-learn {type(theirs).__name__}"
+    row = {"problem": name, "ours": times[0], "rival": rival, "theirs": times[1]}
+    return result([row | {"gap": errors[0], "rival_gap": errors[1]}])
 
 
-def perceptron(data, count):
-    return partial(epochs, data, Perceptron(), RivalPerceptron(), count)
+def perceptron(data: Load, n_epochs: int) -> Callable[..., Found]:
+    return partial(epochs, data, Perceptron(), RivalPerceptron(), n_epochs)
 
 
-def log_loss(data, count):
-    return partial(epochs, data, OnlineClassifier("log_loss", random_state=0), SGDClassifier("log_loss", random_state=0), count)
+def log_loss(data: Load, n_epochs: int) -> Callable[..., Found]:
+    ours = OnlineClassifier("log_loss", random_state=0)
+    return partial(epochs, data, ours, SGDClassifier("log_loss", random_state=0), n_epochs)
 
 
-def threads(name, *, goal, n=1_000_000, d=28, noise=0.0005, before=30, rounds=9):
-    """A near-converged epoch on one thread and on two."""
+def threads(
+    name: str,
+    *,
+    goal: float,
+    n: int = 1_000_000,
+    d: int = 28,
+    noise: float = 0.0005,
+    before: int = 30,
+    rounds: int = 9,
+) -> Found:
+    """An epoch of almost converged weights, on one thread and on two."""
     X, y = dense(n, d, noise=noise)
-    r, one, none = y.astype(np.int32), np.ones(1), np.zeros((0, d + 1))
-    kernels, walk, W = _kernels.load("cython"), Walk(np.arange(-(-n // 512)), 512), np.zeros((1, d + 1))
-    epoch = lambda V, count: kernels.online(X, r, one, V, none, none, np.zeros(2), Rule(0), walk, count)  # noqa: E731
+    batch = Batch(DenseRows(X), y.astype(np.int32), np.ones(1))
+    W, none = np.zeros((1, d + 1)), np.zeros((0, d + 1))
+    kernels, rule = _kernels.load("cython"), OnlineRule(MarginLoss.PERCEPTRON)
+    order = RowOrder(np.arange(-(-n // RUN_ROWS)), RUN_ROWS)
+
+    def epoch(W: np.ndarray, n_threads: int) -> tuple[float, int]:
+        state = OnlineState(W, none, none, np.zeros(2))
+        return kernels.online_epoch(batch, state, rule, order, n_threads)
+
     for _ in range(before):
         _, mistakes = epoch(W, 1)
-    single, double = best_of([lambda count=count: epoch(W.copy(), count) for count in (1, 2)], rounds)
-    row = {
-        "problem": f"{name}, {100 * mistakes / n:.2f}% mistakes",
-        "ours": double,
-        "rival": "itself, one thread",
-        "theirs": single,
-    }
-    return {"rows": [row], "runs": [], "missing": {}}
+    calls = [lambda n_threads=n_threads: epoch(W.copy(), n_threads) for n_threads in (1, 2)]
+    one, two = best_of(calls, rounds)
+    label = f"{name}, {100 * mistakes / n:.2f}% mistakes"
+    return result([{"problem": label, "ours": two, "rival": "itself, one thread", "theirs": one}])
 
 
-def squared_error(X, r, W):
+def squared_error(X: np.ndarray, r: np.ndarray, W: np.ndarray) -> tuple[float, np.ndarray]:
     """(10.39) and its gradient in NumPy."""
     z = X @ W[1:] + W[0]
     y = 1 / (1 + np.exp(-z))
@@ -62,29 +84,31 @@ def squared_error(X, r, W):
     return float(((y - r) ** 2).sum()) / 2, np.append(e.sum(), e @ X)
 
 
-def sigmoid_regression(data, name, *, goal, gap=1e-6, rounds=9):
-    """Down to a relative gap of 1e-6 in the squared error: the loosest tolerances that reach it."""
+def sigmoid_regression(
+    data: Load, name: str, *, goal: float, gap: float = 1e-6, rounds: int = 9
+) -> Found:
+    """Both at the loosest tolerance with a relative gap of 1e-6 in the squared error."""
     X, y = data()
-    best = SigmoidRegression(C=np.inf, tol=1e-9).fit(X, y)
-    floor = squared_error(X, y, np.append(best.intercept_, best.coef_))[0]
 
-    def ours(tol):
+    def ours(tol: float) -> np.ndarray:
         model = SigmoidRegression(C=np.inf, tol=tol).fit(X, y)
         return np.append(model.intercept_, model.coef_)
 
-    def theirs(tol):
+    def theirs(tol: float) -> np.ndarray:
         options = {"gtol": tol * len(y), "ftol": 0.0, "maxiter": 500}
-        return minimize(
-            lambda W: squared_error(X, y, W), np.zeros(X.shape[1] + 1), jac=True, method="L-BFGS-B", options=options
-        ).x
+        error = partial(squared_error, X, y)
+        start = np.zeros(X.shape[1] + 1)
+        return minimize(error, start, jac=True, method="L-BFGS-B", options=options).x
 
-    chosen = []
-    for call in (ours, theirs):
+    best = squared_error(X, y, ours(1e-9))[0]
+    calls, gaps = [], []
+    for fit in (ours, theirs):
         for tol in (10.0 ** (-k / 2) for k in range(4, 17)):
-            reached = squared_error(X, y, call(tol))[0] / floor - 1
+            reached = squared_error(X, y, fit(tol))[0] / best - 1
             if reached <= gap:
                 break
-        chosen.append((call, tol, reached))
-    times = turns([lambda call=call, tol=tol: call(tol) for call, tol, _ in chosen], rounds)
-    row = {"problem": name, "ours": times[0], "rival": "scipy L-BFGS-B on NumPy", "theirs": times[1]}
-    return {"rows": [row | {"gap": chosen[0][2], "rival_gap": chosen[1][2]}], "runs": [], "missing": {}}
+        calls.append(partial(fit, tol))
+        gaps.append(reached)
+    times = best_timed(calls, rounds)
+    row = {"problem": name, "rival": "scipy L-BFGS-B on NumPy", "ours": times[0]}
+    return result([row | {"theirs": times[1], "gap": gaps[0], "rival_gap": gaps[1]}])

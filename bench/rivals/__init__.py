@@ -1,53 +1,71 @@
-"""Rivals: one adapter per library, all with the same signatures.
+"""Other libraries, each behind an adapter module with the same functions.
 
-An adapter module has NAME and, each a dict of label -> call(tol), one for each of the library's solvers that suit the problem:
+An adapter has NAME and functions that return {label: fit(tol)}, one fit for each of the library's
+solvers that support the problem:
 
-    solvers(X, y, C)    the call returns (coef, intercept), coef being (1, d) or (K, d)
-    paths(X, y, Cs)     L1 solutions for rising Cs: the call returns a list of (coef, intercept)
-    searches(X, y)      C chosen from 10 by 5 folds: the call returns (C, coef, intercept)
+    solvers(X, y, C)    a fit returns (coef, intercept); coef is (1, d) or (K, d)
+    paths(X, y, Cs)     L1 solutions for rising Cs: a fit returns a list of (coef, intercept)
+    searches(X, y)      C chosen from 10 values by 5 folds: a fit returns (C, coef, intercept)
 
-The last two are left out where the library has no such thing. Where it is not installed, importing the module raises ImportError,
-and the benchmark says so. `null` answers at once: what it costs is what the benchmark itself costs.
+The last two are omitted if the library has no such method. If the library is not installed,
+importing the module raises ImportError, which the benchmark reports. `null` does nothing: its time
+is the overhead of the benchmark.
 """
 
+from __future__ import annotations
+
 import importlib
+from collections.abc import Callable, Iterable
 from functools import wraps
 from time import perf_counter
+from typing import Any
 
-NAMES = ("null", "ours", "scikit_learn", "intelex", "glum_", "skglm_", "liblinear_", "statsmodels_")
-RANKERS = ("lightgbm_",)
-PATIENCE = 45.0  # seconds that a path may take; who takes longer is named as not measured
+NAMES = (
+    "null",
+    "ours",
+    "scikit_learn",
+    "intelex",
+    "glum_",
+    "skglm_",
+    "liblinear_",
+    "statsmodels_",
+)
+# Seconds that a path may take. A library that takes longer is reported as not measured.
+MAX_PATH_SECONDS = 45.0
+
+Fit = Callable[..., Any]
 
 
-def load(name):
-    """The adapter's module."""
+def load(name: str) -> Any:
+    """The adapter module."""
     return importlib.import_module(f"rivals.{name}")
 
 
-def field(kind, *problem):
-    """{(library, label): call(tol)} of all adapters, and {adapter: why it is missing}."""
-    found, missing = {}, {}
+def solvers_of(kind: str, *problem: Any) -> tuple[dict[tuple[str, str], Fit], dict[str, str]]:
+    """{(library, label): fit(tol)} of all adapters, and {adapter: why it is missing}."""
+    found: dict[tuple[str, str], Fit] = {}
+    missing: dict[str, str] = {}
     for name in NAMES:
         try:
             rival = load(name)
-        except Exception as reason:  # not installed, or broken beside the other versions here: said in the output
+        except Exception as reason:  # not installed, or incompatible with other packages
             missing[name] = str(reason).splitlines()[0]
             continue
-        calls = getattr(rival, kind)(*problem) if hasattr(rival, kind) else {}
-        found |= {(rival.NAME, label): call for label, call in calls.items()}
+        fits = getattr(rival, kind)(*problem) if hasattr(rival, kind) else {}
+        found |= {(rival.NAME, label): fit for label, fit in fits.items()}
     return found, missing
 
 
-def listed(walk):
-    """A generator's solutions as a list; TimeoutError where they do not end."""
+def with_time_limit(solve: Callable[..., Iterable[Any]]) -> Callable[..., list[Any]]:
+    """Decorator: the solutions of a generator as a list; TimeoutError if they take too long."""
 
-    @wraps(walk)
-    def collect(*arguments):
+    @wraps(solve)
+    def collect(*arguments: Any) -> list[Any]:
         found, begin = [], perf_counter()
-        for solution in walk(*arguments):
+        for solution in solve(*arguments):
             found.append(solution)
-            if perf_counter() - begin > PATIENCE:
-                raise TimeoutError(f"{len(found)} values of C took over {PATIENCE:.0f} s")
+            if perf_counter() - begin > MAX_PATH_SECONDS:
+                raise TimeoutError(f"{len(found)} values of C took over {MAX_PATH_SECONDS:.0f} s")
         return found
 
     return collect

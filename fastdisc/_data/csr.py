@@ -145,32 +145,35 @@ class CSRRows:
             yield rows._with_data((rows.data > threshold).astype(np.float64))
 
     def has_negative(self) -> bool:
-        return bool(len(self.data)) and bool(self.data.min() < 0)
+        if not len(self.data) or self.data.min() >= 0:
+            return False
+        return bool(self.canonical().data.min() < 0)
 
     def _row_of_each(self) -> Array:
         """The row of each stored value."""
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     def moments(self, s: Array) -> tuple[Array, Array]:
-        n, d = self.shape
+        (n, d), X = self.shape, self.canonical()
         total = float(n * s[0] if len(s) == 1 else s.sum())
-        weight = np.full(len(self.data), s[0]) if len(s) == 1 else s[self._row_of_each()]
-        mean = np.bincount(self.indices, weight * self.data, d) / total
-        absent = total - np.bincount(self.indices, weight, d)
+        weight = np.full(len(X.data), s[0]) if len(s) == 1 else s[X._row_of_each()]
+        mean = np.bincount(X.indices, weight * X.data, d) / total
+        absent = total - np.bincount(X.indices, weight, d)
         absent[absent < 1e-12 * total] = 0  # rounding
-        apart = self.data - mean[self.indices]
-        square = np.bincount(self.indices, weight * apart**2, d) + absent * mean**2
+        apart = X.data - mean[X.indices]
+        square = np.bincount(X.indices, weight * apart**2, d) + absent * mean**2
         return mean, weighted_deviation(mean, square, total)
 
     def column_squares(self, s: Array) -> Array:
-        weight = s[0] if len(s) == 1 else s[self._row_of_each()]
-        squares = np.square(self.data, dtype=np.float64)
-        return np.bincount(self.indices, weight * squares, self.n_columns)
+        X = self.canonical()
+        weight = s[0] if len(s) == 1 else s[X._row_of_each()]
+        squares = np.square(X.data, dtype=np.float64)
+        return np.bincount(X.indices, weight * squares, self.n_columns)
 
     def row_squares(self, mean: Array | float = 0.0, scale: Array | float = 1.0) -> Array:
-        scale = np.broadcast_to(scale, self.n_columns)
-        squares = (self.data / scale[self.indices]) ** 2
-        return np.bincount(self._row_of_each(), squares, self.shape[0])
+        X, scale = self.canonical(), np.broadcast_to(scale, self.n_columns)
+        squares = (X.data / scale[X.indices]) ** 2
+        return np.bincount(X._row_of_each(), squares, self.shape[0])
 
     def check_finite(self) -> None:
         bad = ~np.isfinite(self.data)

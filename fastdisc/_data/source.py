@@ -58,7 +58,8 @@ class Source(Protocol):
         ...
 
     def draw(self, m: int, seed: int, by_norm: bool = False) -> MemorySource:
-        """A sample of about m rows, weighted so that its sums estimate those of all rows.
+        """A sample of about m rows, weighted so that its sums estimate those of all rows; all rows,
+        as they are, if there are no more than m.
 
         The choice depends on row numbers, m and the seed alone. With `by_norm`, rows are drawn with
         probabilities that grow with their standardised norm.
@@ -143,6 +144,8 @@ class MemorySource:
     def draw(self, m: int, seed: int, by_norm: bool = False) -> MemorySource:
         """As `Source.draw`. A class of which the sample would have too few rows is drawn more
         densely; the weight of each class is preserved."""
+        if m >= self.n_rows:
+            return self
         rng, r = np.random.default_rng(seed), self.batch.r
         if by_norm:
             rows, factors = self._draw_by_norm(m, rng)

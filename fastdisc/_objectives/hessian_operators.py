@@ -71,8 +71,8 @@ class TransposedOperator:
         columns, C = self.columns, self.sY * (1 - self.Y)
         D = np.empty_like(self.HV)
         D[0] = C.sum(axis=0)
-        by_column = columns.by_column
-        squares = by_column.map_values(partial(np.square, dtype=np.float32))
+        with np.errstate(over="ignore"):  # which `in_range` tells
+            squares = columns.by_column.map_values(partial(np.square, dtype=np.float32))
         columns.matmul(squares, C, D[1:])
         D += self.penalty.diagonal
         D[D <= 0] = 1

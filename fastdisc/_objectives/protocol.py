@@ -220,18 +220,25 @@ class SharedObjective(Protocol):
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def check_capabilities(objective: Any, solver: str, *needed: Capability) -> None:
+    """TypeError that names the solver and the objective, if the objective lacks a capability."""
+    missing = [c.value for c in needed if c not in objective.capabilities]
+    if missing:
+        raise TypeError(
+            f"{solver} needs {', '.join(missing)}, which {type(objective).__name__} does not "
+            "provide"
+        )
+
+
 def requires(*needed: Capability) -> Callable[[F], F]:
     """Declare the capabilities that a solver needs of its objective."""
 
     def decorate(solve: F) -> F:
+        name = f"{solve.__module__}.{solve.__qualname__}"
+
         @wraps(solve)
         def checked(objective: Any, *arguments: Any, **options: Any) -> Any:
-            missing = [c.value for c in needed if c not in objective.capabilities]
-            if missing:
-                raise TypeError(
-                    f"{solve.__module__}.{solve.__qualname__} needs {', '.join(missing)}, which "
-                    f"{type(objective).__name__} does not provide"
-                )
+            check_capabilities(objective, name, *needed)
             return solve(objective, *arguments, **options)
 
         checked.requires = frozenset(needed)  # type: ignore[attr-defined]

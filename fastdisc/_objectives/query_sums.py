@@ -15,7 +15,7 @@ from .._data.rows import Rows
 from .._kernels.contract import Array, PairRule, Queries, QueryGrid
 from .._kernels.enums import PairLoss
 from .._kernels.grid import query_grid
-from .score_sums import MAX_HESSIAN_FLOPS, NONE, ScoreSums
+from .score_sums import MAX_HESSIAN_FLOPS, NONE, PairTotals, ScoreSums
 
 MIN_QUERY_ROWS = 64  # rows of a query in a sample, unless it has fewer
 MIN_CHUNK_ROWS = 128  # of a chunk of a gradient, which has partial sums of its own
@@ -94,13 +94,13 @@ class QuerySums(ScoreSums):
             rows = max(rows, 16 * d * self.n_rows // max(1, self.X.n_values))
         return query_grid(self.queries.starts, d, rows)
 
-    def sums(self, W: Array) -> tuple[float, float, Array]:
-        if not self.is_grouped or self.last_scores.find(W) is not None:
+    def sums(self, W: Array) -> PairTotals:
+        if not self.is_grouped:
             return super().sums(W)
         with runtime.threads(self.n_threads, sweep_flops(self.X, 1, 1) + self._pair_flops) as n:
             arguments = self.X, self.places, self.queries, self.rule, W[0, 1:], self.offset
             loss, active, g, z = self.kernels.query_sweep(*arguments, self.sweep_grid, n)
-        self.last_scores.store(W, z)
+        self.last_pass.store_scores(W, z)
         return loss, active, np.concatenate([[0.0], g])[None, :]
 
     def pair_loss(self, z: Array) -> tuple[float, float, Array]:

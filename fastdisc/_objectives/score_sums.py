@@ -40,18 +40,33 @@ class WeightedRows:
         return np.zeros_like(mean), deviation
 
 
-class LastScores:
-    """A cache of the scores at the last weights. It never changes a result."""
+PairTotals = tuple[float, float, Array]  # loss, weight of the active pairs, gradient
+
+
+class LastPass:
+    """A cache of the scores and the sums at the last weights. It never changes a result."""
 
     def __init__(self) -> None:
         self.W: Array | None = None
         self.z: Array | None = None
+        self.sums: PairTotals | None = None
 
-    def find(self, W: Array) -> Array | None:
-        return self.z if self.W is not None and np.array_equal(W, self.W) else None
+    def _is_at(self, W: Array) -> bool:
+        return self.W is not None and np.array_equal(W, self.W)
 
-    def store(self, W: Array, z: Array) -> None:
-        self.W, self.z = W.copy(), z
+    def find_scores(self, W: Array) -> Array | None:
+        return self.z if self._is_at(W) else None
+
+    def find_sums(self, W: Array) -> PairTotals | None:
+        return self.sums if self._is_at(W) else None
+
+    def store_scores(self, W: Array, z: Array) -> None:
+        self.W, self.z, self.sums = W.copy(), z, None
+
+    def store_sums(self, W: Array, sums: PairTotals) -> None:
+        """The scores at W have been stored."""
+        if self._is_at(W):
+            self.sums = sums
 
 
 class ScoreSums:
@@ -81,8 +96,8 @@ class ScoreSums:
         self.X, self.rule, self.offset = X, rule, offset
         self.backend, self.n_threads, self.kernels = backend, n_threads, runtime.kernels(backend)
         self.n_rows, self.shape = X.shape[0], (1, X.shape[1] + 1)
-        self.penalty = Penalty(self.shape, intercept=False)
-        self.last_scores = LastScores()
+        self.penalty = Penalty(self.shape)
+        self.last_pass = LastPass()
         if not X.is_sparse:
             self.capabilities = self.capabilities | {Capability.CURVATURE_FACTORS}
 
@@ -139,11 +154,11 @@ class ScoreSums:
 
     def scores(self, W: Array) -> Array:
         """Scores and offset of all rows."""
-        z = self.last_scores.find(W)
+        z = self.last_pass.find_scores(W)
         if z is None:
             z = self._raw_scores(W)
             z = z + self.offset if len(self.offset) else z
-            self.last_scores.store(W, z)
+            self.last_pass.store_scores(W, z)
         return z
 
     def _row_sum(self, e: Array) -> Array:
@@ -153,7 +168,7 @@ class ScoreSums:
             g = self.kernels.weighted_row_sum(self.X, e, grid, n)
         return np.concatenate([[0.0], g])[None, :]
 
-    def sums(self, W: Array) -> tuple[float, float, Array]:
+    def sums(self, W: Array) -> PairTotals:
         """Loss, weight of the active pairs, gradient."""
         loss, active, e = self.pair_loss(self.scores(W))
         if not np.isfinite(loss):
@@ -161,10 +176,14 @@ class ScoreSums:
         return loss, active, self._row_sum(e)
 
     def value_and_gradient(self, W: Array) -> Evaluation:
-        loss, active, g = self.sums(W)
+        found = self.last_pass.find_sums(W)
+        if found is None:
+            found = self.sums(W)
+            self.last_pass.store_sums(W, found)
+        loss, active, g = found
         if not (np.isfinite(loss) and np.isfinite(g).all()):
             self._check_rows(W)
-        return Evaluation(float(loss), float(active), g)
+        return Evaluation(float(loss), float(active), g.copy())
 
     def value_and_errors(self, W: Array) -> tuple[float, float]:
         """Loss and weight of the active pairs, without the gradient."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from .._kernels.contract import Array
-from .._objectives.protocol import Objective, gradient_norm, requires
+from .._objectives.protocol import (
+    Capability,
+    Objective,
+    check_capabilities,
+    gradient_norm,
+    requires,
+)
 from .result import Result, Trace, make_result, start_norm
 
 
@@ -27,7 +33,7 @@ def solve(
 
     eta="auto" is 1 / L, where L bounds the curvature: then every step lowers the loss.
     """
-    step = 1 / objective.curvature_bound() if isinstance(eta, str) else eta
+    step = _safe_step(objective) if isinstance(eta, str) else eta
     start = start_norm(objective)
     for n_iter in range(max_iter + 1):
         found = objective.value_and_gradient(W)  # 1
@@ -41,3 +47,9 @@ def solve(
             break
         W = W - step * found.gradient  # 3
     return make_result(W, norm, start, tol, n_iter, trace)
+
+
+def _safe_step(objective: Objective) -> float:
+    """1 / L"""
+    check_capabilities(objective, f"{__name__} with eta='auto'", Capability.CURVATURE_BOUND)
+    return 1 / objective.curvature_bound()

@@ -90,7 +90,9 @@ def conjugate_gradients(
     for _ in range(MAX_CG_STEPS):
         Hp = product(p)
         curvature = float(np.vdot(p, Hp))
-        if not curvature > 0:  # a direction that changes no score: nothing is left to gain
+        if not np.isfinite(curvature):  # beyond the range of the products: no direction
+            return np.full_like(b, np.nan)
+        if curvature <= 0:  # a direction that changes no score: nothing is left to gain
             return x if x.any() else p
         a = rz / curvature
         x += np.multiply(p, a, out=buffer)  # in place: new arrays of this size page-fault

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from .._kernels.contract import Array
+from .._objectives.penalty import Penalty
 from .._objectives.protocol import Capability, Objective
 from ..runtime import one_blas_thread
 
@@ -80,7 +81,7 @@ def kronecker(objective: Objective, factors: tuple[Array, Array]) -> Preconditio
         return solve
 
     with limited_blas(MAX_LIMITED_UNKNOWNS):
-        return _by_eigenvectors(B, objective.penalty.fixed, factorize)
+        return _by_eigenvectors(B, objective.penalty, factorize)
 
 
 def diagonal(objective: Objective) -> Preconditioner:
@@ -94,7 +95,7 @@ def diagonal(objective: Objective) -> Preconditioner:
         H[H <= 0] = 1
         return lambda A: np.divide(A, H, out=A)
 
-    return _by_eigenvectors(B, objective.penalty.fixed, factorize)
+    return _by_eigenvectors(B, objective.penalty, factorize)
 
 
 def estimate(objective: Objective, W: Array) -> Preconditioner:
@@ -106,17 +107,26 @@ def estimate(objective: Objective, W: Array) -> Preconditioner:
 
 
 def _by_eigenvectors(
-    B: Array, fixed: Array, factorize: Callable[[Array], Callable[[Array], Array]]
+    B: Array, penalty: Penalty, factorize: Callable[[Array], Callable[[Array], Array]]
 ) -> Preconditioner:
     """g -> (B x M + penalty)^-1 g in the basis of eigenvectors of B, where classes do not mix:
-    factorize(eigenvalues) solves there. Classes whose weights are all fixed are left out of B."""
+    factorize(eigenvalues) solves there. Classes whose weights are all fixed are left out of B.
+
+    What may be added to the weights of all classes at no cost is left out: there B and the penalty
+    are 0, and the gradient is rounding error. (2,000 x 20 in float32, 3 classes: the intercepts
+    drifted to -367, and L-BFGS took 55 iterations instead of 45.)
+    """
+    fixed, common = penalty.fixed, (penalty.diagonal == 0) & penalty.shift_invariant
     free: Array = np.logical_not(fixed.all(axis=1))
     values, Q = linalg.eigh(B[np.ix_(free, free)])
     inverse, V = factorize(np.maximum(values, 0.0)), np.zeros((len(free), len(Q)))
     V[free] = Q
 
+    def without_common(A: Array) -> Array:
+        return A - common * A.mean(axis=0) if common.any() else A
+
     def solve(g: Array) -> Array:
-        P = V @ inverse(V.T @ g)
+        P = without_common(V @ inverse(V.T @ without_common(g)))
         if fixed.any():
             P[fixed] = 0
         return P

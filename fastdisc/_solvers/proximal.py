@@ -22,6 +22,7 @@ INNER_SHARE = 0.3  # a working set is left when its violation has fallen to this
 WORKING_SET_COLUMNS = 100  # that are added to a working set, at least
 SAMPLE_GOAL = 0.02  # share of the first violation to which the sample's own problem is solved
 SAMPLE_STEPS = 30
+MAX_STALLED = 4  # steps without a decrease beyond rounding, after which products are in float64
 VALUES_PER_COLUMN = 3  # columns of a sparse Hessian that cost as much as a stored value
 
 
@@ -65,6 +66,7 @@ def solve(
         if W.size <= MAX_UNRESTRICTED_WEIGHTS:
             run = _Run(objective, penalty, model, kernels, trace)
             W = run.descend(W, tol * start, left, found)
+            objective = run.objective
         else:
             columns = working_set(gap, W)  # 3
             places = np.concatenate([[0], columns + 1])
@@ -74,6 +76,8 @@ def solve(
             W = W.copy()
             some = np.ascontiguousarray(W[:, places])
             W[:, places] = run.descend(some, goal, left)  # 4
+            if run.objective is not part:
+                objective = objective.use_float64()
         n_iter += max(1, run.steps)
         if np.array_equal(before, W):
             return make_result(W, norm, start, tol, n_iter, trace)
@@ -112,7 +116,7 @@ class _Run:
         trace: Trace,
     ):
         self.objective, self.penalty, self.model = objective, penalty, model
-        self.kernels, self.trace, self.steps = kernels, trace, 0
+        self.kernels, self.trace, self.steps, self.stalled = kernels, trace, 0, 0
         K, D = objective.shape
         # Gradients that a Hessian of all rows costs; of sparse rows it has few products.
         width = min(D, VALUES_PER_COLUMN * objective.costs.values_per_row)
@@ -127,6 +131,7 @@ class _Run:
         2. a step along it that lowers the objective
         3. the model learns from the step
         4. where the steps beyond the first few have cost as much as a better Hessian, draw that
+        5. where steps no longer lower the objective, go on with products in float64
         """
         if found is None:
             found = self.objective.value_and_gradient(W)
@@ -142,16 +147,17 @@ class _Run:
                 model.draw(self.objective, W, rows)
             p = self._direction(W, found)  # 1
             step = self._line_search(W, p, found)  # 2
-            if step is None:
-                if model.rows < n_rows:
-                    model.draw(self.objective, W, rows)
-                    continue
-                precise = self.objective.use_float64()
-                if precise is self.objective:
-                    return W
-                self.objective = precise
-                found = precise.value_and_gradient(W)
+            if step is None and model.rows < n_rows:
+                model.draw(self.objective, W, rows)
                 continue
+            if step is None or self.stalled >= MAX_STALLED:  # 5
+                precise = self.objective.use_float64()
+                if precise is not self.objective:
+                    self.objective, self.stalled = precise, 0
+                    found = precise.value_and_gradient(W)
+                    continue
+            if step is None:
+                return W
             t, trial = step
             model.learn(t * p, trial.gradient - found.gradient)  # 3
             W, found, self.steps = W + t * p, trial, self.steps + 1
@@ -195,6 +201,7 @@ class _Run:
             trial = self.objective.value_and_gradient(W + t * p)
             value = trial.value + float((penalty * np.abs(W + t * p)).sum())
             if value <= now + 1e-4 * t * predicted + rounding:
+                self.stalled = 0 if value < now - rounding else self.stalled + 1
                 return t, trial
             t /= 2
         return None

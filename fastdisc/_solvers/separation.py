@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .._kernels.contract import Array
-from .._objectives.protocol import Objective
+from .._objectives.protocol import Capability, Objective, requires
 from .preconditioners import inverse_hessian
 
 MAX_WEIGHTS = 2000  # for which the Hessian of all rows is worth the answer
 MIN_SCORE_CHANGE = 0.3  # of a Newton step that indicates separation
 
 
+@requires(Capability.HESSIAN, Capability.MAX_ABS_SCORE)
 def is_separated(objective: Objective, W: Array, errors: float) -> tuple[bool, Array | None]:
     """Whether the classes are separable, or some of their rows are along a direction that no row
     contradicts.

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from .._kernels.contract import Array
-from .._objectives.protocol import Capability, Objective, gradient_norm, requires
+from .._objectives.protocol import (
+    Capability,
+    Objective,
+    check_capabilities,
+    gradient_norm,
+    requires,
+)
 from .result import Result, Trace, make_result, start_norm
 
 BATCH_ROWS = 128
@@ -49,12 +55,7 @@ class Steps:
 
     def __init__(self, objective: Objective, W: Array, eta: float | str):
         self.W, self.average, self.count = W, W, 0
-        if isinstance(eta, str):
-            # 1 / L of the loss of one row: its curvature by the scores times the row's square
-            _, diagonal = objective.curvature_diagonal()
-            squares = float(diagonal[1:].sum()) / objective.total_weight + 1
-            eta = 1 / objective.loss_curvature_bound / squares
-        self.eta = eta
+        self.eta = _safe_step(objective) if isinstance(eta, str) else eta
 
     def take(self, objective: Objective, rows: Array, l1: Array | float = 0.0) -> None:
         """One step on some rows; an L1 penalty shrinks the weights after it."""
@@ -69,6 +70,14 @@ class Steps:
         self.W = W
         # A weight of 2 / (t + 1) discounts the first steps, as if the later half counted.
         self.average = self.average + (W - self.average) * 2 / (self.count + 1)
+
+
+def _safe_step(objective: Objective) -> float:
+    """1 / L of the loss of one row: its curvature by the scores times the row's square."""
+    check_capabilities(objective, f"{__name__} with eta='auto'", Capability.CURVATURE_DIAGONAL)
+    _, diagonal = objective.curvature_diagonal()
+    squares = float(diagonal[1:].sum()) / objective.total_weight + 1
+    return 1 / objective.loss_curvature_bound / squares
 
 
 class Stream:

@@ -110,7 +110,8 @@ def encode_known(y: Any, classes: Array, n_rows: int) -> Array:
     unknown = classes[codes] != y
     if unknown.any():
         row = int(unknown.argmax())
-        raise ValueError(f"y has a label that is not among the classes: {y[row]!r} in row {row}")
+        label = y[row : row + 1].tolist()[0]
+        raise ValueError(f"y has a label that is not among the classes: {label!r} in row {row}")
     return codes.astype(np.int32)
 
 
@@ -189,7 +190,7 @@ def check_class_weight(
 def _balanced_factors(classes: Array, codes: Array, s: Array) -> Array:
     total = np.bincount(codes, np.broadcast_to(s, len(codes)), len(classes))
     if not total.all():
-        label = classes[total.argmin()]
+        label = classes.tolist()[total.argmin()]
         raise ValueError(f"class_weight='balanced': class {label!r} has no weight")
     return total.sum() / (len(classes) * total)
 
@@ -211,7 +212,7 @@ def check_priors(values: Any, classes: Array, shares: Array) -> Array:
     if values is None:
         return shares
     if not shares.all():
-        label = classes[shares.argmin()]
+        label = classes.tolist()[shares.argmin()]
         raise ValueError(
             f"priors: class {label!r} has no weight in the sample: its prior cannot be changed"
         )

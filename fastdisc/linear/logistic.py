@@ -420,6 +420,9 @@ class LogisticRegression(Posteriors, LinearClassifier):
             columns = self.basis_.get_feature_names_out()
         return estimates(problem, result, H, self.classes_, columns)
 
+    def _check_parameters(self) -> None:
+        read_settings(self)
+
     def _shift(self, priors: Array) -> None:
         """Adapt the intercepts to other priors."""
         self.intercept_ = self.intercept_ + log_prior_ratios(priors, self.priors_)

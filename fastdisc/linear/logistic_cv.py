@@ -258,7 +258,7 @@ def _training_rows(folds: list[tuple[Array, Array]], classes: Array, data: RowSu
         weight = s[train] if len(s) > 1 else None
         missing = np.bincount(r[train], weight, len(classes)) == 0
         if missing.any():
-            name = classes[missing.argmax()]
+            name = classes.tolist()[missing.argmax()]
             raise ValueError(
                 f"fold {f} has no training rows of class {name!r}: take fewer folds, or stratified "
                 "ones"

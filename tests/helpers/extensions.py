@@ -113,10 +113,10 @@ class ColumnChunks(ArrayRows):
         return False
 
     def to_float64(self):
-        return np.vstack(self.blocks)
+        return np.vstack([np.empty((0, self.shape[1])), *self.blocks])
 
     def dense(self):
-        return self.to_float64()
+        return np.ascontiguousarray(self.to_float64())
 
     def _like(self, values):
         return ColumnChunks(values, self.size)

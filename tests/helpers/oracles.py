@@ -104,7 +104,9 @@ def slopes(name, z, target):
         return z[rival] - z[target], [float(k == rival) - float(k == target) for k in range(len(z))]
     signs = [1 if target == (k if len(z) > 1 else 1) else -1 for k in range(len(z))]
     pairs = [margin_loss(name, sign * a) for sign, a in zip(signs, z, strict=True)]
-    return sum(loss for loss, _ in pairs), [sign * slope for sign, (_, slope) in zip(signs, pairs, strict=True)]
+    return sum(loss for loss, _ in pairs), [
+        sign * slope for sign, (_, slope) in zip(signs, pairs, strict=True)
+    ]
 
 
 def shrunk(w, account, owed):
@@ -122,9 +124,18 @@ def online(X, r, s, shape, loss, rate, alpha, l1, intercept, order, epochs, begi
         for i in (i for i in order if s[i] > 0):
             t += 1
             kind, eta, power = rate
-            eta = eta / (power + t - 1) if kind == "OPTIMAL" else eta / t**power if kind == "INVSCALING" else eta
+            eta = (
+                eta / (power + t - 1)
+                if kind == "OPTIMAL"
+                else eta / t**power
+                if kind == "INVSCALING"
+                else eta
+            )
             value, e = slopes(loss, scores(rows[i], W), r[i])
-            total, updates = total + s[i] * value, updates + (any(e) if loss == "PERCEPTRON_MULTICLASS" else sum(a != 0 for a in e))
+            total, updates = (
+                total + s[i] * value,
+                updates + (any(e) if loss == "PERCEPTRON_MULTICLASS" else sum(a != 0 for a in e)),
+            )
             shrink = max(0.0, 1 - eta * alpha * (1 - l1))
             owed = shrink * owed + eta * alpha * l1
             for k in range(K):
@@ -147,7 +158,9 @@ def pair_loss(name, a, width):
     if name == "HUBER":
         if a <= 0:
             return 0.0, 0.0, 0.0
-        return (a * a / (2 * width), a / width, 1 / width) if a <= width else (a - width / 2, 1.0, 0.0)
+        return (
+            (a * a / (2 * width), a / width, 1 / width) if a <= width else (a - width / 2, 1.0, 0.0)
+        )
     return math.log(1 + math.exp(a)), sigmoid(a), sigmoid(a) * sigmoid(-a)
 
 
@@ -158,7 +171,9 @@ def rank_pairs(X, pairs, s, w, eta, name, margin, width=1.0):
         zu, zv = (sum(a * b for a, b in zip(w, rows[i], strict=True)) for i in (u, v))
         slope = pair_loss(name, zv - zu + margin, width)[1]
         updates += weight * slope > 0
-        w = [a + eta * weight * slope * (b - c) for a, b, c in zip(w, rows[u], rows[v], strict=True)]
+        w = [
+            a + eta * weight * slope * (b - c) for a, b, c in zip(w, rows[u], rows[v], strict=True)
+        ]
     return np.array(w), updates
 
 
@@ -207,7 +222,12 @@ def expected_reciprocal_rank(y, z, k):
 
 
 def pairwise_accuracy(y, z):
-    found = [1.0 if z[u] > z[v] else 0.5 if z[u] == z[v] else 0.0 for u in range(len(y)) for v in range(len(y)) if y[u] > y[v]]
+    found = [
+        1.0 if z[u] > z[v] else 0.5 if z[u] == z[v] else 0.0
+        for u in range(len(y))
+        for v in range(len(y))
+        if y[u] > y[v]
+    ]
     return sum(found) / len(found) if found else math.nan
 
 
@@ -327,4 +347,6 @@ def coupled_moments(p, r, K):
 def monomials(x, degree, different=False):
     """Products of up to `degree` numbers of x, the shortest first; `different` ones, or any."""
     pick = itertools.combinations if different else itertools.combinations_with_replacement
-    return [math.prod(term) for k in range(1, degree + 1) for term in pick([float(v) for v in x], k)]
+    return [
+        math.prod(term) for k in range(1, degree + 1) for term in pick([float(v) for v in x], k)
+    ]
