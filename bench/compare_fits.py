@@ -53,100 +53,141 @@ def queries(n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, grade, np.sort(rng.integers(0, n // 20, n))
 
 
-def problems() -> dict[str, Callable[[], Any]]:
-    """Fitted estimators by name."""
-    import fastdisc as f
-    from fastdisc.basis import Polynomial, Quadratic, RadialGaussian
+class Problems(dict[str, Callable[[], Any]]):
+    """Functions that return fitted estimators, by name."""
+
+    def add(self, name: str, make: Callable[[], Any], data: tuple, **options: Any) -> None:
+        """An estimator, and the arguments of its `fit`."""
+        self[name] = lambda: make().fit(*data, **options)
+
+
+def problems() -> Problems:
+    """All problems."""
+    found = Problems()
+    for group in (logistic, logistic_options, regression, closed_form, online, combined, ranking):
+        group(found)
+    return found
+
+
+def logistic(found: Problems) -> None:
+    """Logistic regression: solvers, layouts and types."""
+    from fastdisc import LogisticRegression
 
     two, five, tall = dense(3000, 12, 2), dense(3000, 12, 5), dense(200_000, 28, 2)
     csr, csr_many, images = sparse(3000, 60, 2), sparse(1500, 900, 6), dense(600, 40, 10)
-    wide = dense(150, 300, 2)
-    weight = np.random.default_rng(2).uniform(0, 2, 3000)
-    Q = queries(2000, 8)
-    logistic = lambda **options: f.LogisticRegression(**options)  # noqa: E731
-    online = lambda *a, **o: f.OnlineClassifier(*a, max_iter=3, random_state=0, **o)  # noqa: E731
-    found: dict[str, Callable[[], Any]] = {}
-
-    def add(name: str, make: Callable[[], Any], data: tuple, **options: Any) -> None:
-        found[name] = lambda: make().fit(*data, **options)
-
+    layouts = {"two": two, "five": five, "csr": csr, "wide": dense(150, 300, 2)}
     for solver in ("auto", "newton", "newton-cg", "lbfgs"):
-        for label, data in (("two", two), ("five", five), ("csr", csr), ("wide", wide)):
-            add(
-                f"LogisticRegression {solver} {label}",
-                lambda solver=solver: logistic(solver=solver),
-                data,
-            )
-    add("LogisticRegression 200k x 28", lambda: logistic(), tall)
-    add(
-        "LogisticRegression 200k x 28 float32",
-        lambda: logistic(),
-        (tall[0].astype("float32"), tall[1]),
-    )
-    add(
-        "LogisticRegression uint8",
-        lambda: logistic(),
-        (np.clip(two[0] * 3 + 9, 0, 99).astype("u1"), two[1]),
-    )
-    add("LogisticRegression few rows, ten classes", lambda: logistic(), images)
-    add(
-        "LogisticRegression newton few rows, ten classes", lambda: logistic(solver="newton"), images
-    )
-    add("LogisticRegression csr, six classes", lambda: logistic(), csr_many)
-    add("LogisticRegression csr lbfgs, six classes", lambda: logistic(solver="lbfgs"), csr_many)
-    add("LogisticRegression weights", lambda: logistic(C=0.1), two, sample_weight=weight)
-    add("LogisticRegression balanced", lambda: logistic(class_weight="balanced"), five)
-    add("LogisticRegression no intercept", lambda: logistic(fit_intercept=False), five)
-    add("LogisticRegression reference", lambda: logistic(reference_class=1), five)
-    add("LogisticRegression standardize", lambda: logistic(standardize=True), five)
-    add("LogisticRegression no penalty", lambda: logistic(C=np.inf), two)
-    add("LogisticRegression offset", lambda: logistic(), two, offset=weight)
-    add("LogisticRegression lasso", lambda: logistic(l1_ratio=1.0, C=0.05), two)
-    add("LogisticRegression elastic net, five", lambda: logistic(l1_ratio=0.5, C=0.1), five)
-    add("LogisticRegression lasso csr", lambda: logistic(l1_ratio=1.0, C=0.5), csr_many)
-    add("LogisticRegression gd", lambda: logistic(solver="gd", max_iter=200, random_state=0), two)
-    add("LogisticRegression sgd", lambda: logistic(solver="sgd", max_iter=3, random_state=0), two)
-    add("LogisticRegression polynomial", lambda: logistic(basis=Polynomial(2)), two)
-    add("LogisticRegression radial", lambda: logistic(basis=RadialGaussian(20, width=5.0)), two)
-    add("LogisticRegression quadratic rank", lambda: logistic(basis=Quadratic(rank=2)), two)
-    add("LogisticRegressionCV", lambda: f.LogisticRegressionCV(Cs=5), two)
-    add("LogisticRegressionCV five classes", lambda: f.LogisticRegressionCV(Cs=3, cv=3), five)
-    add(
-        "LogisticRegressionCV lasso",
-        lambda: f.LogisticRegressionCV(Cs=3, cv=3, l1_ratios=(1.0,)),
-        two,
-    )
-    add("SigmoidRegression", lambda: f.SigmoidRegression(), two)
-    add("SigmoidRegression five", lambda: f.SigmoidRegression(), five)
-    add("SigmoidRegression csr", lambda: f.SigmoidRegression(), csr)
-    for name in ("LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis", "GaussianNB"):
-        add(name, lambda name=name: getattr(f, name)(), five)
-    shrunk = {"solver": "eigen", "shrinkage": "auto"}
-    lda = "LinearDiscriminantAnalysis"
-    add(f"{lda} shrinkage", lambda: f.LinearDiscriminantAnalysis(**shrunk), five)
-    add("FisherDiscriminant", lambda: f.FisherDiscriminant(), five)
-    add("LeastSquaresClassifier", lambda: f.LeastSquaresClassifier(), five)
-    add("LeastSquaresClassifierCV", lambda: f.LeastSquaresClassifierCV(), five)
-    counts = np.abs(np.rint(five[0]))
+        for label, data in layouts.items():
+            make = partial(LogisticRegression, solver=solver)
+            found.add(f"LogisticRegression {solver} {label}", make, data)
+    tall_float32 = tall[0].astype("float32"), tall[1]
+    counts = np.clip(two[0] * 3 + 9, 0, 99).astype("u1"), two[1]
+    newton = partial(LogisticRegression, solver="newton")
+    lbfgs = partial(LogisticRegression, solver="lbfgs")
+    found.add("LogisticRegression 200k x 28", LogisticRegression, tall)
+    found.add("LogisticRegression 200k x 28 float32", LogisticRegression, tall_float32)
+    found.add("LogisticRegression uint8", LogisticRegression, counts)
+    found.add("LogisticRegression few rows, ten classes", LogisticRegression, images)
+    found.add("LogisticRegression newton few rows, ten classes", newton, images)
+    found.add("LogisticRegression csr, six classes", LogisticRegression, csr_many)
+    found.add("LogisticRegression csr lbfgs, six classes", lbfgs, csr_many)
+
+
+def logistic_options(found: Problems) -> None:
+    """Logistic regression: parameters and cross-validation."""
+    from fastdisc import LogisticRegression, LogisticRegressionCV
+    from fastdisc.basis import Polynomial, Quadratic, RadialGaussian
+
+    two, five, csr = dense(3000, 12, 2), dense(3000, 12, 5), sparse(1500, 900, 6)
+    weight = np.random.default_rng(2).uniform(0, 2, 3000)
+    step = {"random_state": 0}
+    variants: list[tuple[str, dict[str, Any], tuple]] = [
+        ("balanced", {"class_weight": "balanced"}, five),
+        ("no intercept", {"fit_intercept": False}, five),
+        ("reference", {"reference_class": 1}, five),
+        ("standardize", {"standardize": True}, five),
+        ("no penalty", {"C": np.inf}, two),
+        ("lasso", {"l1_ratio": 1.0, "C": 0.05}, two),
+        ("elastic net, five", {"l1_ratio": 0.5, "C": 0.1}, five),
+        ("lasso csr", {"l1_ratio": 1.0, "C": 0.5}, csr),
+        ("gd", {"solver": "gd", "max_iter": 200} | step, two),
+        ("sgd", {"solver": "sgd", "max_iter": 3} | step, two),
+        ("polynomial", {"basis": Polynomial(2)}, two),
+        ("radial", {"basis": RadialGaussian(20, width=5.0)}, two),
+        ("quadratic rank", {"basis": Quadratic(rank=2)}, two),
+    ]
+    for label, options, data in variants:
+        found.add(f"LogisticRegression {label}", partial(LogisticRegression, **options), data)
+    light = partial(LogisticRegression, C=0.1)
+    found.add("LogisticRegression weights", light, two, sample_weight=weight)
+    found.add("LogisticRegression offset", LogisticRegression, two, offset=weight)
+    lasso = partial(LogisticRegressionCV, Cs=3, cv=3, l1_ratios=(1.0,))
+    found.add("LogisticRegressionCV", partial(LogisticRegressionCV, Cs=5), two)
+    found.add("LogisticRegressionCV five classes", partial(LogisticRegressionCV, Cs=3, cv=3), five)
+    found.add("LogisticRegressionCV lasso", lasso, two)
+
+
+def regression(found: Problems) -> None:
+    """Discrimination by regression."""
+    from fastdisc import SigmoidRegression
+
+    found.add("SigmoidRegression", SigmoidRegression, dense(3000, 12, 2))
+    found.add("SigmoidRegression five", SigmoidRegression, dense(3000, 12, 5))
+    found.add("SigmoidRegression csr", SigmoidRegression, sparse(3000, 60, 2))
+
+
+def closed_form(found: Problems) -> None:
+    """Models that are functions of class moments."""
+    import fastdisc
+
+    five = dense(3000, 12, 5)
+    counts = np.abs(np.rint(five[0])), five[1]
+    names = ["LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis", "GaussianNB"]
+    names += ["FisherDiscriminant", "LeastSquaresClassifier", "LeastSquaresClassifierCV"]
+    for name in names:
+        found.add(name, getattr(fastdisc, name), five)
+    lda = partial(fastdisc.LinearDiscriminantAnalysis, solver="eigen", shrinkage="auto")
+    found.add("LinearDiscriminantAnalysis shrinkage", lda, five)
     for name in ("BernoulliNB", "MultinomialNB", "PoissonNB"):
-        add(name, lambda name=name: getattr(f, name)(), (counts, five[1]))
-    for label, data in (("two", two), ("five", five), ("csr", csr)):
-        add(f"Perceptron {label}", lambda: f.Perceptron(max_iter=5, random_state=0), data)
+        found.add(name, getattr(fastdisc, name), counts)
+
+
+def online(found: Problems) -> None:
+    """Online models."""
+    from fastdisc import Adaline, OnlineClassifier, Perceptron
+
+    two, csr = dense(3000, 12, 2), sparse(3000, 60, 2)
+    rule = partial(OnlineClassifier, max_iter=3, random_state=0)
+    for label, data in (("two", two), ("five", dense(3000, 12, 5)), ("csr", csr)):
+        found.add(f"Perceptron {label}", partial(Perceptron, max_iter=5, random_state=0), data)
         for loss in ("log_loss", "hinge", "modified_huber"):
-            make = partial(online, loss, average=True)
-            add(f"OnlineClassifier {loss} {label}", make, data)
-    add("OnlineClassifier lasso", partial(online, "log_loss", penalty="l1"), csr)
-    add("Adaline", lambda: f.Adaline(standardize=True, max_iter=5, random_state=0), two)
-    add("OneVsRestClassifier", lambda: f.OneVsRestClassifier(logistic()), five)
-    add("PairwiseClassifier", lambda: f.PairwiseClassifier(logistic()), five)
+            found.add(f"OnlineClassifier {loss} {label}", partial(rule, loss, average=True), data)
+    found.add("OnlineClassifier lasso", partial(rule, "log_loss", penalty="l1"), csr)
+    found.add("Adaline", partial(Adaline, standardize=True, max_iter=5, random_state=0), two)
+
+
+def combined(found: Problems) -> None:
+    """Combinations of two-class discriminants."""
+    from fastdisc import LogisticRegression, OneVsRestClassifier, PairwiseClassifier
+
+    five = dense(3000, 12, 5)
+    found.add("OneVsRestClassifier", lambda: OneVsRestClassifier(LogisticRegression()), five)
+    found.add("PairwiseClassifier", lambda: PairwiseClassifier(LogisticRegression()), five)
+
+
+def ranking(found: Problems) -> None:
+    """Rankers."""
+    from fastdisc import PairwiseRanker
+
+    X, grade, query = queries(2000, 8)
     for loss in ("logistic", "squared_hinge", "margin", "hinge", "ndcg"):
-        make = lambda loss=loss: f.PairwiseRanker(loss, random_state=0)  # noqa: E731
-        add(f"PairwiseRanker {loss}", make, Q[:2], group=Q[2])
+        make = partial(PairwiseRanker, loss, random_state=0)
+        found.add(f"PairwiseRanker {loss}", make, (X, grade), group=query)
     for solver in ("newton-cg", "lbfgs"):
-        make = lambda solver=solver: f.PairwiseRanker(solver=solver)  # noqa: E731
-        add(f"PairwiseRanker logistic {solver}", make, Q[:2], group=Q[2])
-    add("PairwiseRanker lasso", lambda: f.PairwiseRanker(l1_ratio=1.0, C=0.01), Q[:2], group=Q[2])
-    return found
+        make = partial(PairwiseRanker, solver=solver)
+        found.add(f"PairwiseRanker logistic {solver}", make, (X, grade), group=query)
+    lasso = partial(PairwiseRanker, l1_ratio=1.0, C=0.01)
+    found.add("PairwiseRanker lasso", lasso, (X, grade), group=query)
 
 
 ATTRIBUTES = (

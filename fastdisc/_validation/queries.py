@@ -140,7 +140,7 @@ def pairs_from_clicks(shown: Sequence[Any], clicked: Sequence[Any], n_rows: int)
     pairs = np.concatenate(found) if found else np.empty((0, 2), np.int64)
     if not len(pairs):
         raise ValueError(
-            "no row was clicked below one that was not clicked: the log tells nothing about "
+            "no row was clicked below one that was not clicked: the log has no information about "
             "preferences"
         )
     return check_pairs(pairs, None, n_rows)[0]
