@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -49,7 +49,8 @@ class SweepTask(NamedTuple):
         return sweep_flops(X, len(self.W), self.order)
 
     def __call__(self, kernels: Kernels, batch: Batch, n_threads: int) -> Sums:
-        grid = sweep_grid(batch.X, len(self.W), self.order, float32=self.float32)  # type: ignore[arg-type]
+        X = cast(Rows, batch.X)
+        grid = sweep_grid(X, len(self.W), self.order, float32=self.float32)
         return Sums(*kernels.sweep(batch, self.loss, self.W, self.order, grid, n_threads))
 
 
@@ -74,7 +75,7 @@ class ProductTask(NamedTuple):
         return 2 * sweep_flops(X, len(self.W), 1)
 
     def __call__(self, kernels: Kernels, batch: Batch, n_threads: int) -> Product:
-        grid = sweep_grid(batch.X, len(self.W), 1, float32=self.float32)  # type: ignore[arg-type]
+        grid = sweep_grid(cast(Rows, batch.X), len(self.W), 1, float32=self.float32)
         return Product(kernels.hessian_product(batch, self.loss, self.W, self.V, grid, n_threads))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -56,7 +56,8 @@ class SweepManyTask(NamedTuple):
 
     def __call__(self, kernels: Kernels, batch: Batch, n_threads: int) -> ManySums:
         k = len(self.V)
-        grid = sweep_grid(batch.X, k, self.order, float32=False, hessian_blocks=k)  # type: ignore[arg-type]
+        X = cast(Rows, batch.X)
+        grid = sweep_grid(X, k, self.order, float32=False, hessian_blocks=k)
         arguments = batch, self.loss, self.signs, self.V, self.order, grid, n_threads
         return ManySums(*kernels.sweep_many(*arguments))
 

@@ -172,7 +172,8 @@ class _Newton:
         if any(w.any() for w in W):
             descents = self._start_near(W)
         elif self.kronecker:
-            base = preconditioners.kronecker(self.problems, self.problems.curvature_factors(W[0]))  # type: ignore[arg-type]
+            factors = self.problems.curvature_factors(W[0])
+            base = preconditioners.kronecker(self.problems.penalty, factors)
             descents = [self._descent(W[0], base, 0)]
             self._evaluate(self.problems, descents, self.all, 1)
             self.state.start_norms = np.array([descents[0].norm])

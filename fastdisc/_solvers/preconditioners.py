@@ -65,13 +65,13 @@ def inverse_hessian(H: Array, shape: tuple[int, int], shift_invariant: bool) -> 
     return lambda g: (scale * (V @ ((V.T @ (g.ravel() * scale)) / values))).reshape(K, D)
 
 
-def kronecker(objective: Objective, factors: tuple[Array, Array]) -> Preconditioner:
+def kronecker(penalty: Penalty, factors: tuple[Array, Array]) -> Preconditioner:
     """(B x M + penalty)^-1: one Cholesky factor for each eigenvalue of B."""
     B, M = factors
-    penalty = objective.penalty.diagonal + 1e-10 * np.diag(B).max() * np.diag(M).mean()
+    diagonal = penalty.diagonal + 1e-10 * np.diag(B).max() * np.diag(M).mean()
 
     def factorize(values: Array) -> Callable[[Array], Array]:
-        matrices = (value * M + np.diag(penalty) for value in values)
+        matrices = (value * M + np.diag(diagonal) for value in values)
         found = [linalg.cho_factor(A, lower=True, check_finite=False)[0] for A in matrices]
 
         def solve(A: Array) -> Array:
@@ -81,7 +81,7 @@ def kronecker(objective: Objective, factors: tuple[Array, Array]) -> Preconditio
         return solve
 
     with limited_blas(MAX_LIMITED_UNKNOWNS):
-        return _by_eigenvectors(B, objective.penalty, factorize)
+        return _by_eigenvectors(B, penalty, factorize)
 
 
 def diagonal(objective: Objective) -> Preconditioner:
@@ -103,7 +103,7 @@ def estimate(objective: Objective, W: Array) -> Preconditioner:
     if Capability.CURVATURE_FACTORS not in objective.capabilities or W.shape[1] > MAX_GRAM_COLUMNS:
         return diagonal(objective)
     m = max(SAMPLE_ROWS_PER_COLUMN * W.shape[1], MIN_SAMPLE_ROWS)
-    return kronecker(objective, objective.sample(m, seed=0).curvature_factors(W))
+    return kronecker(objective.penalty, objective.sample(m, seed=0).curvature_factors(W))
 
 
 def _by_eigenvectors(

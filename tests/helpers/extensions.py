@@ -67,7 +67,7 @@ def numba_curvature_product(Z, U, s, m, work):
 
 @contextmanager
 def complementary_log_log():
-    """The loss, registered in the table of losses, the reference and the Numba backend: its code."""
+    """The loss, registered in the table, the reference and the Numba backend: its code."""
     from fastdisc._kernels._numba import losses as numba_losses
 
     code, name = COMPLEMENTARY_LOG_LOG, "complementary_log_log"

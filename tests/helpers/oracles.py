@@ -11,7 +11,7 @@ def sigmoid(z):
 
 
 def dense(X):
-    """A list of rows of floats, from an array, or an object with the attributes of CSR or dense rows."""
+    """A list of rows of floats, from an array or from CSR or dense rows."""
     if hasattr(X, "indptr"):
         data, indices, indptr = X.data, X.indices, X.indptr
         rows = [[0.0] * X.shape[1] for _ in range(len(indptr) - 1)]
@@ -55,7 +55,8 @@ def softmax(X, r, s, W):
 
 
 def sigmoid_error(X, r, s, W):
-    """(10.39)-(10.40) with sigmoid (10.37): half the squared error, misclassified weight, gradient, Gauss and Newton's matrix."""
+    """(10.39)-(10.40) with sigmoid (10.37): half the squared error, misclassified weight, gradient,
+    Gauss and Newton's matrix."""
     loss, errors, g, H = 0.0, 0.0, np.zeros(len(W[0])), np.zeros((len(W[0]), len(W[0])))
     for row, target, weight in zip(dense(X), r, s, strict=True):
         (z,) = scores(row, W)
@@ -110,13 +111,15 @@ def slopes(name, z, target):
 
 
 def shrunk(w, account, owed):
-    """A weight and its account after it has paid what it owes of an L1 penalty, towards 0 and not beyond."""
+    """A weight after its part of an L1 penalty, towards 0 and not beyond, and the penalty applied
+    so far."""
     new = max(0.0, w - (owed + account)) if w > 0 else min(0.0, w + (owed - account))
     return new, account + new - w
 
 
 def online(X, r, s, shape, loss, rate, alpha, l1, intercept, order, epochs, begin):
-    """Epochs of gradient steps, row by row: weights, their sums from row `begin` on, rows, loss and updates of the last epoch."""
+    """Epochs of gradient steps, row by row: weights, their sums from row `begin` on, rows, loss and
+    updates of the last epoch."""
     (K, D), rows, t, owed = shape, dense(X), 0, 0.0
     W, U, Q = ([[0.0] * D for _ in range(K)] for _ in range(3))
     for _ in range(epochs):
@@ -178,7 +181,8 @@ def rank_pairs(X, pairs, s, w, eta, name, margin, width=1.0):
 
 
 def rank(z, group, y, s, name, margin, width=1.0, gain=None, discount=None):
-    """(10.46) and (10.48) pair by pair: loss, weight of pairs that count, derivative by the scores, second derivative."""
+    """(10.46) and (10.48) pair by pair: loss, weight of active pairs, derivative by the scores,
+    second derivative."""
     loss, active, e, L = 0.0, 0.0, np.zeros(len(z)), np.zeros((len(z), len(z)))
     for u in range(len(z)):
         for v in range(len(z)):
@@ -243,7 +247,8 @@ def numerical_gradient(f, W, step=1e-6):
 
 
 def gradient_descent(X, r, W, eta, steps):
-    """Figures 10.6 and 10.8: weights, losses and misclassifications before each step and after the last."""
+    """Figures 10.6 and 10.8: weights, losses and misclassified rows before each step and after the
+    last."""
     losses, errors = [], []
     ones, total = [1.0] * len(r), logistic if len(W) == 1 else softmax
     for step in range(steps + 1):
@@ -256,7 +261,8 @@ def gradient_descent(X, r, W, eta, steps):
 
 
 def class_moments(X, r, s, shift, group, kind):
-    """Weights, sums and scatter, term by term; kind 0 sums, 1 counts, 2 squares, 3 scatter, 4 with squares as more columns."""
+    """Weights, sums and scatter, term by term; kind 0 sums, 1 counts, 2 squares, 3 scatter, 4
+    scatter with squares as further columns."""
     rows, K, d = dense(X), len(shift), len(shift[0])
     n, M, Q = np.zeros(K), np.zeros((K, d)), np.zeros((K, d))
     width = 2 * d if kind == 4 else d
@@ -276,7 +282,7 @@ def class_moments(X, r, s, shift, group, kind):
 
 
 def quadratic(X, mean, A, c):
-    """c_k - |A_k (x - mean_k)|^2 / 2 for each row and class; A_k a matrix, or the list of a diagonal."""
+    """c_k - |A_k (x - mean_k)|^2 / 2 for each row and class; A_k a matrix, or a diagonal."""
     Z = []
     for row in dense(X):
         Z.append([])
@@ -291,7 +297,8 @@ def quadratic(X, mean, A, c):
 
 
 def both_ways(g, K, flip):
-    """{(i, j): value} for all i != j from those of the pairs i < j, in their order; flip turns g_ij into g_ji."""
+    """{(i, j): value} for all i != j from those of the pairs i < j, in their order; flip turns g_ij
+    into g_ji."""
     found = {}
     for value, (i, j) in zip(g, itertools.combinations(range(K), 2), strict=True):
         found[i, j], found[j, i] = float(value), flip(float(value))
@@ -325,7 +332,8 @@ def pair_winner(g, K):
 
 
 def coupled_quadratic(r, K):
-    """p with sum 1 that minimises the sum over i != j of (r_ji p_i - r_ij p_j)^2, by least squares of K - 1 unknowns."""
+    """p with sum 1 that minimises the sum over i != j of (r_ji p_i - r_ij p_j)^2, by least squares
+    of K - 1 unknowns."""
     r = both_ways(r, K, lambda v: 1 - v)
     rows, right = [], []
     for i, j in itertools.combinations(range(K), 2):

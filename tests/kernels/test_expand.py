@@ -38,9 +38,7 @@ PARTS = {
     BasisKind.THRESHOLD: of_one_column(BasisKind.THRESHOLD, [0.0, 0.5], [0.0, 0.0]),
     BasisKind.RADIAL: of_vectors(BasisKind.RADIAL),
     BasisKind.HALFSPACE: of_vectors(BasisKind.HALFSPACE),
-    BasisKind.SUBSPACE: Part(
-        BasisKind.SUBSPACE, D + 6, NO_INTS, padded_transpose(VECTORS[:3]), 3
-    ),
+    BasisKind.SUBSPACE: Part(BasisKind.SUBSPACE, D + 6, NO_INTS, padded_transpose(VECTORS[:3]), 3),
 }
 
 

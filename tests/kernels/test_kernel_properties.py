@@ -62,7 +62,8 @@ def test_ranking_depends_on_differences_of_scores_only(name, seed, n, loss):
 def test_sums_of_parts_add_up(name, problem, cut):
     batch, loss, W, _ = problem
     at = 1 + int(cut * (len(batch.r) - 2))
-    parts = [Batch(batch.X.take(rows), batch.r[rows], batch.s) for rows in (slice(at), slice(at, None))]
+    halves = slice(at), slice(at, None)
+    parts = [Batch(batch.X.take(rows), batch.r[rows], batch.s) for rows in halves]
     whole, first, second = (
         _kernels.load(name).sweep(some, loss, W, 2, grid_of(some.X, len(W), 2), 1)
         for some in (batch, *parts)

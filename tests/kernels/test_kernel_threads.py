@@ -149,7 +149,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.parametrize("name", FAST_BACKENDS)
 def test_forked_child_does_not_hang(name):
-    """On one thread, which is what the configuration allows a forked child; Numba on several too."""
+    """On one thread, as the configuration says for a forked child; Numba on several, too."""
     tol, child_threads = (0, 1) if name == "cython" else (1e-9, 2)
     code = FORK.format(backend=name, tol=tol, child_threads=child_threads)
     command = [sys.executable, "-W", "ignore", "-c", code]

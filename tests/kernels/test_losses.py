@@ -1,4 +1,4 @@
-"""Codes and losses: equal in all backends, unknown ones raise, a new loss needs registration only."""
+"""Codes and losses: equal in all backends, unknown ones raise, a new one needs registration."""
 
 import math
 from enum import IntEnum
@@ -165,7 +165,8 @@ def test_new_loss_has_the_derivatives_of_finite_differences(name, new_loss, prob
         for target, share in ((1, truth), (0, 1 - truth)):
             some = Batch(batch.X, np.full(101, target, np.int32), batch.s * share)
             step = 1e-5 * np.eye(W.size)[place]
-            up, down = (kernels.sweep(some, new_loss, V, 1, GRID, 1)[2] for V in (W + step, W - step))
+            both = W + step, W - step
+            up, down = (kernels.sweep(some, new_loss, V, 1, GRID, 1)[2] for V in both)
             total += (up - down)[0] / 2e-5
         expected.append(total)
     np.testing.assert_allclose(sweep(W, 2)[3], expected, rtol=1e-5, atol=1e-6)

@@ -53,7 +53,8 @@ def package(tmp_path):
     (tmp_path / "fastdisc" / "__init__.py").touch()
     for file in KERNELS.glob("*.py"):
         shutil.copy(file, target)
-    shutil.copytree(KERNELS / "_numba", target / "_numba", ignore=shutil.ignore_patterns("__pycache__"))
+    no_cache = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(KERNELS / "_numba", target / "_numba", ignore=no_cache)
     (target / "_numba" / "callee.py").write_text(CALLEE.format(step=1))
     (target / "_numba" / "caller.py").write_text(CALLER)
     return tmp_path

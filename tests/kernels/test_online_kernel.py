@@ -53,7 +53,7 @@ def learn(kernels, batch, rule, order, *, K, threads=1, average=False, epochs=2)
 def with_exact_sums(X):
     """Rows whose sums of products are exact, with the same layout."""
     if X.is_sparse:
-        return X.with_data(np.rint(X.data * 4) / 4)
+        return X.map_values(lambda values: np.rint(values * 4) / 4)
     if X.dtype.kind == "f":
         X.values[...] = np.rint(X.values)
     return X
@@ -116,9 +116,7 @@ def test_rules_agree_with_reference(reference, rng, name, dtype, layout, K):
         (LearningRate.OPTIMAL, 3.0, 300.0),
         (LearningRate.INVSCALING, 0.03, 0.5),
     )
-    losses = [
-        loss for loss in MarginLoss if K > 2 or loss != MarginLoss.PERCEPTRON_MULTICLASS
-    ]
+    losses = [loss for loss in MarginLoss if K > 2 or loss != MarginLoss.PERCEPTRON_MULTICLASS]
     for loss in losses:
         for alpha, l1 in ((0.0, 0.0), (0.05, 0.0), (0.05, 1.0), (0.05, 0.3)):
             for rate, eta, power in rates:
@@ -126,10 +124,10 @@ def test_rules_agree_with_reference(reference, rng, name, dtype, layout, K):
                 # Sparse rows apply the L1 penalty when a weight is next read: averages differ.
                 average = not (l1 > 0 and X.is_sparse)
                 actual, expected = (
-                    learn(k, batch, rule, order, K=K, average=average)
-                    for k in (kernels, reference)
+                    learn(k, batch, rule, order, K=K, average=average) for k in (kernels, reference)
                 )
-                found = zip((*actual[:4], actual[4][1]), (*expected[:4], expected[4][1]), strict=True)
+                both = ((*found[:4], found[4][1]) for found in (actual, expected))
+                found = zip(*both, strict=True)
                 for a, b in found:
                     np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-11)
 

@@ -193,7 +193,7 @@ def test_losses_of_separated_pairs_keep_their_digits(fast):
 def with_exact_sums(X):
     """Rows whose sums of products are exact."""
     if X.is_sparse:
-        return X.with_data(np.rint(X.data * 4) / 4)
+        return X.map_values(lambda values: np.rint(values * 4) / 4)
     return DenseRows(np.rint(X.values * 4) / 4) if X.dtype == np.float64 else X
 
 

@@ -1,4 +1,4 @@
-"""Sums over rows: Cython and Numba against the reference, for types, layouts, sizes and extremes."""
+"""Sums over rows: Cython and Numba against the reference; types, layouts, sizes and extremes."""
 
 import numpy as np
 import pytest

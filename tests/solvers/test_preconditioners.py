@@ -68,7 +68,7 @@ def test_kronecker_is_the_inverse_of_the_product(rng, K):
     W = 0.1 * rng.standard_normal(objective.shape)
     B, M = objective.curvature_factors(W)
     g = objective.value_and_gradient(W).gradient
-    p = kronecker(objective, (B, M))(g)
+    p = kronecker(objective.penalty, (B, M))(g)
     H = dense_kronecker(objective, B, M)
     np.testing.assert_allclose((H @ p.ravel()).reshape(g.shape), g, atol=1e-5 * np.abs(g).max())
 
