@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from helpers.fits import draw_classes, make_problem
 from helpers.objectives import numpy_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastdisc._objectives.protocol import Capability
-from fastdisc._solvers import lbfgs, preconditioners
+from fastdisc._solvers import preconditioners
 from fastdisc._solvers.preconditioners import diagonal, estimate, inverse_hessian, kronecker
-from fastdisc._solvers.result import Trace
 
 PROFILE = settings(max_examples=50, deadline=None, derandomize=True)
 PENALTIES = {
@@ -90,8 +88,7 @@ def test_preconditioners_are_symmetric_and_positive(rng, K, make):
     P = np.array([apply(e.reshape(objective.shape)).ravel() for e in np.eye(size)])
     np.testing.assert_allclose(P, P.T, atol=1e-9 * np.abs(P).max())
     values = np.linalg.eigvalsh(P)
-    common = 1 if objective.penalty.shift_invariant else 0  # a common shift of the intercepts
-    assert (values > 1e-12 * values[-1]).sum() == size - common
+    assert (values > 1e-12 * values[-1]).sum() == size
 
 
 def test_estimate_takes_the_diagonal_where_factors_are_missing_or_too_wide(rng, monkeypatch):
@@ -103,13 +100,3 @@ def test_estimate_takes_the_diagonal_where_factors_are_missing_or_too_wide(rng, 
     np.testing.assert_array_equal(estimate(without, W)(g.copy()), expected)
     monkeypatch.setattr(preconditioners, "MAX_GRAM_COLUMNS", 4)
     np.testing.assert_array_equal(estimate(objective, W)(g.copy()), expected)
-
-
-def test_common_shift_of_the_intercepts_does_not_grow_from_rounding():
-    """Of float32 products: the intercepts used to drift to -367."""
-    X, y, _ = draw_classes(2000, 20, 3)
-    problem = make_problem(X.astype(np.float32), y)
-    objective, W = problem.penalized(1.0), np.zeros(problem.shape)
-    result = lbfgs.solve(objective, W, tol=1e-6, max_iter=500, trace=Trace())
-    assert result.converged
-    assert abs(result.W[:, 0].mean()) < 1e-6
