@@ -7,13 +7,14 @@ converge as fast as scaled data. Shift and scale go into the weights, never into
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from .._data.rows import RowIndex, unit_scale
+from .._data.rows import unit_scale
 from .._data.sampling import stratified_rows
 from .._kernels.contract import Array
+from .data_term import DataTerm, WeightedRows
 from .hessian_operators import Float32Copy, Float32CopyOperator, PlainOperator
 from .penalized import Penalized
 from .penalty import Penalty
@@ -24,6 +25,9 @@ from .protocol import Capability, Costs, Evaluation, HessianOperator, Precision
 MAX_SHIFT = 30.0
 MAX_STANDARDIZED_CELLS = 4_000_000  # of rows that may be copied to save those digits
 PILOT_ROWS = 2048  # rows from which the scale of a column is estimated well enough
+
+
+D = TypeVar("D", bound=DataTerm)
 
 
 class Units:
@@ -64,15 +68,15 @@ class Units:
         return bool((np.abs(self.mean) > MAX_SHIFT * self.scale).any())
 
 
-class Standardized:
+class Standardized(DataTerm):
     """A data term as a function of the weights of standardised features."""
 
-    def __init__(self, data: Any, units: Units):
+    def __init__(self, data: DataTerm, units: Units):
         self.data, self.units = data, units
         self.shape, self.n_rows = data.shape, data.n_rows
         self.penalty = Penalty(self.shape)
 
-    def _like(self, data: Any) -> Standardized:
+    def _like(self, data: DataTerm) -> Standardized:
         return Standardized(data, self.units)
 
     @property
@@ -96,7 +100,6 @@ class Standardized:
         return self.data.total_weight
 
     def value(self, W: Array) -> float:
-        """The value alone, for data terms that have it without the gradient."""
         return self.data.value(self.units.to_raw(W))
 
     def value_and_gradient(self, W: Array) -> Evaluation:
@@ -105,6 +108,7 @@ class Standardized:
 
     def hessian(self, W: Array) -> Evaluation:
         found = self.data.hessian(self.units.to_raw(W))
+        assert found.hessian is not None
         (K, D), pull_back = self.shape, self.units.pull_back
         H = pull_back(found.hessian.reshape(K * D, K, D)).reshape(K * D, K * D)
         H = pull_back(H.T.reshape(K * D, K, D)).reshape(K * D, K * D)
@@ -116,13 +120,8 @@ class Standardized:
         return units.pull_back(self.data.product(units.to_raw(W), units.to_raw(V)))
 
     @cached_property
-    def float32_copy(self) -> Float32Copy | None:
-        """A float32 copy of the standardised rows, if so few that it makes products fast."""
-        if not self.data.costs.is_small_dense:
-            return None
-        source, spec = self.data.source, self.data.spec
-        x = source.X.standardized(self.units.mean, self.units.scale).dense()
-        return Float32Copy(x, source.batch.s, source.batch.o, spec)
+    def _copy(self) -> Float32Copy | None:
+        return self.data.float32_copy(self.units.mean, self.units.scale)
 
     def hessian_operator(
         self,
@@ -132,16 +131,16 @@ class Standardized:
         penalty: Penalty | None = None,
     ) -> HessianOperator:
         penalty = self.penalty if penalty is None else penalty
-        copy = self.float32_copy if precision is Precision.FLOAT32 else None
+        copy = self._copy if precision is Precision.FLOAT32 else None
         if copy is not None:
-            return Float32CopyOperator(copy, W, self.data.unit, penalty, previous)
+            return Float32CopyOperator(copy, W, penalty, previous)
         return PlainOperator(lambda V: self.product(W, V), penalty)
 
     def use_float64(self) -> Standardized:
         data = self.data.use_float64()
         return self if data is self.data else self._like(data)
 
-    def sample(self, m: int, seed: int, by_norm: bool = False) -> Any:
+    def sample(self, m: int, seed: int, by_norm: bool = False) -> DataTerm:
         """As `Objective.sample`; dense rows are standardised in memory where the raw ones would
         cost a Hessian its digits."""
         sparse, cells = self.costs.is_sparse, self.n_rows * len(self.units.mean)
@@ -149,17 +148,13 @@ class Standardized:
         if m >= self.n_rows:
             if not in_memory or cells > MAX_STANDARDIZED_CELLS:
                 return self
-            return self.data.take(slice(None)).standardized_rows(self.units.mean, self.units.scale)
+            return self.data.standardized_rows(self.units.mean, self.units.scale)
         part = self.data.sample(m, seed, by_norm)
         if part is self.data:
             return self
         if in_memory:
             return part.standardized_rows(self.units.mean, self.units.scale)
         return self._like(part)
-
-    def take(self, rows: RowIndex) -> Standardized:
-        """The term of some of the rows."""
-        return self._like(self.data.take(rows))
 
     def batch(self, rows: Array) -> Standardized:
         return self._like(self.data.batch(rows))
@@ -186,7 +181,7 @@ class Standardized:
         return self.data.max_abs_score(self.units.to_raw(V))
 
 
-class Problem:
+class Problem(Generic[D]):
     """Data, coordinates and penalty of a linear model: from a data term to an objective.
 
     `standardize` puts the penalty on the weights of standardised features. `rescale` only changes
@@ -195,7 +190,7 @@ class Problem:
 
     def __init__(
         self,
-        data: Any,
+        data: D,
         *,
         intercept: bool = True,
         reference: int | None = None,
@@ -212,12 +207,12 @@ class Problem:
                 self.scale, self.mean = np.hypot(self.mean, self.scale), np.zeros(self.d)
             self.units = Units(self.mean, self.scale)
 
-    def in_coordinates(self, data: Any) -> Any:
+    def in_coordinates(self, data: DataTerm) -> DataTerm:
         """A data term over the same columns in the solver's coordinates."""
         return data if self.units is None else Standardized(data, self.units)
 
     @cached_property
-    def term(self) -> Any:
+    def term(self) -> DataTerm:
         """The data term in the solver's coordinates."""
         return self.in_coordinates(self.data)
 
@@ -227,7 +222,7 @@ class Problem:
         options = {"intercept": self.intercept, "reference": self.reference}
         return Penalty(self.shape, per_column, **options)  # type: ignore[arg-type]
 
-    def penalized(self, l2: float, data: Any = None) -> Penalized:
+    def penalized(self, l2: float, data: DataTerm | None = None) -> Penalized:
         """The objective with an L2 penalty of that strength; `data` replaces the data term."""
         term = self.term if data is None else self.in_coordinates(data)
         return Penalized(term, self.penalty(l2))
@@ -248,14 +243,14 @@ class Problem:
         return W if self.units is None else self.units.to_raw(W)
 
 
-def _column_scale(data: Any, exact: bool) -> tuple[Array, Array]:
+def _column_scale(data: DataTerm, exact: bool) -> tuple[Array, Array]:
     """Means and standard deviations of the columns, 1 for constant ones; from a sample unless they
     must be exact."""
-    some = data
+    some: DataTerm | WeightedRows = data
     if not exact and data.n_rows > PILOT_ROWS:
         rng = np.random.default_rng(0)
-        some = data.take(stratified_rows(data.n_rows, PILOT_ROWS, rng))
-        some = some if some.total_weight else data
+        pilot = data.weighted_rows(stratified_rows(data.n_rows, PILOT_ROWS, rng))
+        some = pilot if pilot.total_weight else data
     try:
         mean, deviation = some.moments()
     except ValueError:

@@ -104,9 +104,10 @@ class Float32Copy:
     1,797 x 64, 10 classes: a product takes 0.15 ms instead of 0.4.)
     """
 
-    def __init__(self, x: Array, s: Array, offset: Array, spec: RowLossSpec):
+    def __init__(self, x: Array, s: Array, offset: Array, spec: RowLossSpec, unit: float):
         self.X = np.column_stack([np.ones(len(x)), x]).astype(np.float32)  # (N, d+1)
         self.s, self.offset, self.spec = s.astype(np.float32), offset.T, spec
+        self.unit = unit  # of the weights s
 
     def outputs(self, W: Array) -> Array:
         """y_k of all rows, (K, N): (10.15), (10.29)."""
@@ -135,12 +136,11 @@ class Float32CopyOperator:
         self,
         copy: Float32Copy,
         W: Array,
-        unit: float,
         penalty: Penalty,
         previous: HessianOperator | None,
     ):
-        self.copy, self.unit = copy, unit
-        self.penalty = penalty.in_float32(unit)
+        self.copy, self.unit = copy, copy.unit
+        self.penalty = penalty.in_float32(copy.unit)
         self.blocks = W.shape[1] <= MAX_BLOCK_COLUMNS
         self.Y = copy.outputs(W)
         self.sY = copy.s * self.Y

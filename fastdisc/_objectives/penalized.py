@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._kernels.contract import Array
 from .bounds import curvature_bound
+from .data_term import DataTerm
 from .penalty import Penalty
 from .protocol import Capability, Costs, Evaluation, HessianOperator, Precision
 
@@ -13,11 +12,11 @@ from .protocol import Capability, Costs, Evaluation, HessianOperator, Precision
 class Penalized:
     """A data term (row sums, standardised or not, or a ranker's pair sums) plus a `Penalty`."""
 
-    def __init__(self, data: Any, penalty: Penalty):
+    def __init__(self, data: DataTerm, penalty: Penalty):
         self.data, self.penalty = data, penalty
         self.shape, self.n_rows = data.shape, data.n_rows
 
-    def _like(self, data: Any) -> Penalized:
+    def _like(self, data: DataTerm) -> Penalized:
         return Penalized(data, self.penalty)
 
     @property
@@ -41,7 +40,7 @@ class Penalized:
         return self.data.total_weight
 
     def value(self, W: Array) -> float:
-        """The value alone, for data terms that have it without the gradient."""
+        """The value alone."""
         return self.data.value(W) + float(self.penalty.value(W))
 
     def value_and_gradient(self, W: Array) -> Evaluation:

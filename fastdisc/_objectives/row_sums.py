@@ -13,9 +13,9 @@ from .._data.source import MemorySource
 from .._kernels.contract import Array, Batch, Kernels
 from .._kernels.enums import RowLoss
 from .._kernels.losses import row_loss
-from .bounds import curvature_bound
 from .column_sums import ColumnSums
-from .hessian_operators import PlainOperator, TransposedOperator
+from .data_term import DataTerm, WeightedRows
+from .hessian_operators import Float32Copy, PlainOperator, TransposedOperator
 from .penalty import Penalty
 from .protocol import Capability, Costs, Evaluation, HessianOperator, Precision
 
@@ -94,7 +94,7 @@ class LastEvaluation:
         self.W, self.sums = W.copy(), sums
 
 
-class RowSums:
+class RowSums(DataTerm):
     """An objective without penalty: the weighted sum of a loss over the rows of a source."""
 
     def __init__(
@@ -163,6 +163,9 @@ class RowSums:
         self.last_evaluation.store(W, sums._replace(H=None))
         return self._evaluation(sums)
 
+    def value(self, W: Array) -> float:
+        return self.unit * self._sums(W, 0).loss
+
     def errors(self, W: Array) -> float:
         """The weight of the misclassified rows."""
         return self.unit * self._sums(W, 0).errors
@@ -229,6 +232,10 @@ class RowSums:
     def batch(self, rows: Array) -> RowSums:
         return self.take(rows)
 
+    def weighted_rows(self, rows: RowIndex) -> WeightedRows:
+        part = self.take(rows)
+        return WeightedRows(part.X, part.source.batch.s)
+
     def sample(self, m: int, seed: int, by_norm: bool = False) -> RowSums:
         drawn = self.source.draw(m, seed, by_norm)
         return self if drawn is self.source else self._like(drawn)
@@ -237,13 +244,17 @@ class RowSums:
         return self._like(self.source.columns(chosen))
 
     def standardized_rows(self, mean: Array, scale: Array) -> RowSums:
-        """The same sum over a standardised copy of the rows."""
         batch = self.source.batch._replace(X=self.X.standardized(mean, scale))
         return self._like(self.source.like(batch))
 
     def moments(self) -> tuple[Array, Array]:
-        """Weighted mean and standard deviation of each column."""
         return self.source.moments()
+
+    def float32_copy(self, mean: Array, scale: Array) -> Float32Copy | None:
+        if not self.costs.is_small_dense:
+            return None
+        x = self.X.standardized(mean, scale).dense()
+        return Float32Copy(x, self.source.batch.s, self.source.batch.o, self.spec, self.unit)
 
     # --- curvature ----------------------------------------------------------------------------
 
@@ -275,9 +286,6 @@ class RowSums:
             return np.array([[self.spec.curvature_bound]])
         p = self.source.class_fractions
         return np.diag(p) - np.outer(p, p)
-
-    def curvature_bound(self) -> float:
-        return curvature_bound(self, self.curvature_growth)
 
     @property
     def curvature_growth(self) -> float:

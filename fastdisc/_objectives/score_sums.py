@@ -12,32 +12,17 @@ import numpy as np
 
 from .. import runtime
 from .._data.outputs import sweep_flops, sweep_grid
-from .._data.rows import RowIndex, Rows, finite_moments, raise_too_large
+from .._data.rows import RowIndex, Rows, raise_too_large
 from .._kernels.contract import Array, PairRule
 from .._kernels.enums import Activation
 from .._kernels.losses import PAIR_LOSSES
+from .data_term import DataTerm, WeightedRows
 from .hessian_operators import PlainOperator
 from .penalty import Penalty
 from .protocol import Capability, Costs, Evaluation, HessianOperator, Precision
 
 NONE = np.empty(0)
 MAX_HESSIAN_FLOPS = 200_000_000  # pairs times columns: beyond, the Hessian is that of a sample
-
-
-class WeightedRows:
-    """Rows and their weights, for the moments of columns."""
-
-    def __init__(self, X: Rows, s: Array):
-        self.X, self.s = X, s
-
-    @property
-    def total_weight(self) -> float:
-        return float(self.s.sum())
-
-    def moments(self) -> tuple[Array, Array]:
-        """0, because means cancel in every pair, and the standard deviation of each column."""
-        mean, deviation = finite_moments(self.X, self.s)
-        return np.zeros_like(mean), deviation
 
 
 PairTotals = tuple[float, float, Array]  # loss, weight of the active pairs, gradient
@@ -69,7 +54,7 @@ class LastPass:
             self.sums = sums
 
 
-class ScoreSums:
+class ScoreSums(DataTerm):
     """An objective without penalty over pairs of rows. Subclasses say which pairs."""
 
     convex = True
@@ -191,7 +176,6 @@ class ScoreSums:
         return float(loss), float(active)
 
     def value(self, W: Array) -> float:
-        """The loss alone."""
         return self.value_and_errors(W)[0]
 
     def hessian(self, W: Array) -> Evaluation:
@@ -251,9 +235,8 @@ class ScoreSums:
         return np.array([[0.25]]), np.concatenate([[self.total_weight], squares])
 
     def moments(self) -> tuple[Array, Array]:
-        return WeightedRows(self.X, self.row_weights()).moments()
+        return WeightedRows(self.X, self.row_weights(), centred=True).moments()
 
-    def take(self, rows: RowIndex) -> WeightedRows:
-        """Some of the rows: not their pairs, but what `moments` needs."""
+    def weighted_rows(self, rows: RowIndex) -> WeightedRows:
         s = self.row_weights()
-        return WeightedRows(self.X.take(rows), s[rows] if len(s) > 1 else s)
+        return WeightedRows(self.X.take(rows), s[rows] if len(s) > 1 else s, centred=True)
