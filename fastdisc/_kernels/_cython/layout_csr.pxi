@@ -136,7 +136,7 @@ cdef void gram_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double* 
 
 # --- single rows ----------------------------------------------------------------------------------
 
-cdef double dot_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k,
+cdef inline double dot_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k,
                         const double* W) noexcept nogil:
     cdef const CSRRows* rows = &plan.rows.csr
     cdef Py_ssize_t u, K = plan.K, end = index_at(rows.starts, rows.wide, t + 1)
@@ -149,7 +149,7 @@ cdef double dot_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k,
     return z
 
 
-cdef void add_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k, double a,
+cdef inline void add_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k, double a,
                       double* W) noexcept nogil:
     cdef const CSRRows* rows = &plan.rows.csr
     cdef Py_ssize_t u, K = plan.K, end = index_at(rows.starts, rows.wide, t + 1)
@@ -160,7 +160,7 @@ cdef void add_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k, double a,
         W[index_at(columns, wide, u) * K + k] += a * value_at(values, single, u)
 
 
-cdef void add_row_to_all_csr(const Plan* plan, Py_ssize_t t, double factor, const double* a,
+cdef inline void add_row_to_all_csr(const Plan* plan, Py_ssize_t t, double factor, const double* a,
                              double* W) noexcept nogil:
     cdef const CSRRows* rows = &plan.rows.csr
     cdef Py_ssize_t u, k, K = plan.K, end = index_at(rows.starts, rows.wide, t + 1)
@@ -176,28 +176,23 @@ cdef void add_row_to_all_csr(const Plan* plan, Py_ssize_t t, double factor, cons
             w[k] += v * a[k]
 
 
-cdef double square_row_csr(const Rows* rows, Py_ssize_t t) noexcept nogil:
-    cdef const CSRRows* csr = &rows.csr
-    cdef Py_ssize_t u, end = index_at(csr.starts, csr.wide, t + 1)
+cdef inline double square_row_csr(const CSRRows* rows, Py_ssize_t t) noexcept nogil:
+    cdef Py_ssize_t u, end = index_at(rows.starts, rows.wide, t + 1)
     cdef double v, total = 0
-    for u in range(index_at(csr.starts, csr.wide, t), end):
-        v = value_at(csr.values, csr.single, u)
+    for u in range(index_at(rows.starts, rows.wide, t), end):
+        v = value_at(rows.values, rows.single, u)
         total += v * v
     return total
 
 
-cdef Py_ssize_t row_size_csr(const Rows* rows, Py_ssize_t t) noexcept nogil:
-    return (index_at(rows.csr.starts, rows.csr.wide, t + 1)
-            - index_at(rows.csr.starts, rows.csr.wide, t))
+cdef inline Py_ssize_t row_start(const CSRRows* rows, Py_ssize_t t) noexcept nogil:
+    """Where the stored values of row t begin; those of row t - 1 end there"""
+    return index_at(rows.starts, rows.wide, t)
 
 
-cdef Py_ssize_t row_column_csr(const Rows* rows, Py_ssize_t t, Py_ssize_t i) noexcept nogil:
-    cdef Py_ssize_t start = index_at(rows.csr.starts, rows.csr.wide, t)
-    return index_at(rows.csr.columns, rows.csr.wide, start + i)
-
-
-cdef Py_ssize_t cell_count_csr(const Rows* rows) noexcept nogil:
-    return index_at(rows.csr.starts, rows.csr.wide, rows.n)
+cdef inline Py_ssize_t stored_column(const CSRRows* rows, Py_ssize_t u) noexcept nogil:
+    """The column of stored value u"""
+    return index_at(rows.columns, rows.wide, u)
 
 
 cdef void add_moments_csr(const Rows* rows, Py_ssize_t t, double s, MomentKind kind,

@@ -157,8 +157,8 @@ cdef void pay(Learner* job, Py_ssize_t t) noexcept nogil:
     if not job.plan.in_place:
         clip(job, 0, weight_size(&job.plan))
         return
-    for u in range(row_size(&job.plan, t)):
-        j = row_column(&job.plan, t, u) * K
+    for u in range(row_start(&job.plan.rows.csr, t), row_start(&job.plan.rows.csr, t + 1)):
+        j = stored_column(&job.plan.rows.csr, u) * K
         clip(job, j, j + K)
 
 

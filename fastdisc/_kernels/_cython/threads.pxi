@@ -37,9 +37,13 @@ cdef int run_chunks(ChunkFunction run, const void* task, Py_ssize_t chunks, int 
                     Py_ssize_t workspace_bytes) except -1:
     """Run a function for all chunks; each thread has a workspace, zeroed before its first chunk."""
     cdef int threads = thread_count(n_threads, chunks)
-    cdef double[:, ::1] work = aligned_zeros(threads, workspace_bytes // 8)
-    cdef Py_ssize_t c
+    cdef char* workspaces = NULL
+    cdef Py_ssize_t c, size = 0
+    cdef cnp.ndarray work
+    if workspace_bytes:
+        work = aligned_zeros(threads, workspace_bytes // 8)
+        workspaces, size = <char*>cnp.PyArray_DATA(work), work.strides[0]
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
-            run(task, c, <char*>&work[threadid(), 0])
+            run(task, c, workspaces + threadid() * size)
     return 0

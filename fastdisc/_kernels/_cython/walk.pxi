@@ -96,7 +96,7 @@ cdef inline void score_group(const Learner* job, Py_ssize_t t, Py_ssize_t m, con
         for i in range(GROUP):
             Z[k * GROUP + i] = job.w0[k]
     if job.plan.in_place:
-        job.plan.rows.layout.score(&job.plan, t, m, w, Z, z)
+        add_scores(&job.plan, t, m, w, Z, z)
         return
     while j < d:   # panels as in score_dense
         width = d - j if d - j < 2 * PANEL else PANEL
@@ -114,7 +114,7 @@ cdef inline void score_row(const Learner* job, Py_ssize_t t, const double* x, do
     if job.plan.in_place:
         for k in range(K):
             Z[k * GROUP] = 0
-        job.plan.rows.layout.score(&job.plan, t, 1, job.w, Z, z)
+        add_scores(&job.plan, t, 1, job.w, Z, z)
     else:
         for k in range(K):
             Z[k * GROUP] = dot(x, <const double*>job.w + k * job.plan.ldw, job.plan.width)
