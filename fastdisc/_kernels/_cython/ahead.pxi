@@ -31,15 +31,7 @@ cdef struct Ahead:
 
 cdef double square(const Plan* plan, Py_ssize_t t, const double* x) noexcept nogil:
     """||x_t||^2"""
-    cdef Py_ssize_t u, end
-    cdef double v, total = 0
-    if not plan.rows.csr:
-        return inner(plan, x, x)
-    u, end = index_at(plan.rows.indptr, plan.rows.index64, t), index_at(plan.rows.indptr, plan.rows.index64, t + 1)
-    for u in range(u, end):
-        v = value_at(plan.rows.data, plan.rows.kind == F32, u)
-        total += v * v
-    return total
+    return square_row(plan, t, x)
 
 
 cdef void look_ahead(const Learner* then, const Ahead* ahead, Py_ssize_t i, Py_ssize_t last, double* work) noexcept nogil:
@@ -78,8 +70,8 @@ cdef void look_ahead(const Learner* then, const Ahead* ahead, Py_ssize_t i, Py_s
 
 cdef double square_gap(const Learner* job, Py_ssize_t k, const double* w, double w0) noexcept nogil:
     """The square of how far the weights of class k are from w, or from 0 where that is NULL"""
-    cdef Py_ssize_t i, step = job.plan.K if job.plan.rows.csr else 1, size = job.plan.rows.d if job.plan.rows.csr else job.plan.ldw
-    cdef Py_ssize_t begin = k if job.plan.rows.csr else k * job.plan.ldw
+    cdef Py_ssize_t i, step = job.plan.K if job.plan.in_place else 1, size = job.plan.rows.d if job.plan.in_place else job.plan.ldw
+    cdef Py_ssize_t begin = k if job.plan.in_place else k * job.plan.ldw
     cdef double gap = job.w0[k] - w0, total = gap * gap
     for i in range(size):
         gap = job.w[begin + i * step] - (w[begin + i * step] if w != NULL else 0)
@@ -134,9 +126,7 @@ cdef void widen(const Learner* job, Ahead* ahead, Py_ssize_t t, const double* x,
 
 cdef Py_ssize_t least_ahead(const Learner* job) noexcept nogil:
     """Rows that must be scored ahead at a time to be worth a copy of the weights."""
-    cdef Py_ssize_t n = job.plan.rows.n, width = job.plan.rows.d
-    if job.plan.rows.csr:
-        width = index_at(job.plan.rows.indptr, job.plan.rows.index64, n) // n
+    cdef Py_ssize_t width = mean_row_size(&job.plan)
     return max(LEAST, 32 * weight_size(&job.plan) // (job.plan.K * max(1, width)))
 
 

@@ -8,34 +8,6 @@ cdef extern from "chain.h" namespace "chain" nogil:
     Py_ssize_t learn_gaps(int loss, double margin, double width, Py_ssize_t d, const double* g, Py_ssize_t m, const double* step, double* w)
 
 
-cdef inline double dot_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssize_t k, const double* W) noexcept nogil:
-    """w_k' x_t"""
-    cdef Py_ssize_t u, end
-    cdef double z = 0
-    if not plan.rows.csr:
-        return dot(x, W + k * plan.ldw, plan.width)
-    u, end = index_at(plan.rows.indptr, plan.rows.index64, t), index_at(plan.rows.indptr, plan.rows.index64, t + 1)
-    for u in range(u, end):
-        z += value_at(plan.rows.data, plan.rows.kind == F32, u) * W[index_at(plan.rows.indices, plan.rows.index64, u) * plan.K + k]
-    return z
-
-
-cdef inline void add_row(const Plan* plan, Py_ssize_t t, const double* x, Py_ssize_t k, double a, double* W) noexcept nogil:
-    """w_k += a x_t"""
-    cdef Py_ssize_t u, end
-    if not plan.rows.csr:
-        axpy(x, a, plan.width, W + k * plan.ldw)
-        return
-    u, end = index_at(plan.rows.indptr, plan.rows.index64, t), index_at(plan.rows.indptr, plan.rows.index64, t + 1)
-    for u in range(u, end):
-        W[index_at(plan.rows.indices, plan.rows.index64, u) * plan.K + k] += a * value_at(plan.rows.data, plan.rows.kind == F32, u)
-
-
-cdef inline void prefetch_row(const Plan* plan, Py_ssize_t t) noexcept nogil:
-    """Call a dense row into cache: pairs jump about in X, and are known ahead."""
-    prefetch_near(<const double*>(plan.rows.data + t * plan.rows.row), plan.rows.d)
-
-
 cdef enum:
     GAPS = 32   # that are learned from at a time: their differences stay in cache
 
@@ -85,47 +57,13 @@ def online_pairs(X, pairs, s, w, double eta, rule):
     cdef Py_ssize_t step = s_.shape[0] > 1, updates, count = pairs_.shape[0], d = len(w)
     cdef int loss = rule[0]
     cdef double margin = rule[1], width = rule[2]
-    room_ = aligned_zeros(1 if plan.rows.csr else GAPS + 3, plan.ldw)   # w, two rows, differences
+    room_ = aligned_zeros(1 if plan.in_place else GAPS + 3, plan.ldw)   # w, two rows, differences
     cdef double[:, ::1] work = room_
     room_[0, :d] = w
     with nogil:
-        if plan.rows.csr:
+        if plan.in_place:
             updates = rank_csr(&plan, &pairs_[0, 0], count, &s_[0], step, eta, loss, margin, width, &work[0, 0])
         else:
             updates = rank_dense(&plan, &pairs_[0, 0], count, &s_[0], step, eta, loss, margin, width, &work[0, 0], &work[3, 0], &work[1, 0])
     w[:] = room_[0, :d]
     return updates
-
-
-def coordinate_descent(H, q, l1, w, double tol, int max_iter):
-    """Coordinate descent on a quadratic model of (10.23) or (10.31) with an L1 penalty."""
-    cdef const double[:, ::1] H_ = H
-    cdef const double[::1] q_ = q, l1_ = l1
-    cdef double[::1] w_ = w
-    cdef Py_ssize_t n = w_.shape[0], i, j
-    cdef int passes = 0
-    cdef bint full = True
-    cdef double old, z, new, largest
-    cdef double[::1] slope = np.asarray(H) @ w - q   # H w - q, kept up to date
-    with nogil:
-        while passes < max_iter:
-            passes += 1
-            largest = 0
-            for j in range(n):
-                old = w_[j]
-                if H_[j, j] <= 0 or not (full or old != 0):
-                    continue
-                z = H_[j, j] * old - slope[j]
-                new = (z - l1_[j] if z > l1_[j] else z + l1_[j] if z < -l1_[j] else 0) / H_[j, j]
-                if new != old:
-                    w_[j] = new
-                    largest = max(largest, H_[j, j] * (new - old) * (new - old))
-                    for i in range(n):
-                        slope[i] += (new - old) * H_[j, i]
-            if largest <= tol:
-                if full:
-                    break
-                full = True        # the weights that are not 0 are settled: ask all of them once more
-            else:
-                full = False
-    return passes

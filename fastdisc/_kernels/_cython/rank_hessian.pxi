@@ -43,7 +43,7 @@ cdef void hessian_query(const Orders* q, Plan* plan, Py_ssize_t lo, Py_ssize_t h
             laplace(q, u, lo, q.above[u], lo, -1, z, P, D, Y + i * D, &degree, p)
             laplace(q, u, q.below[u], hi, lo, 1, z, P, D, Y + i * D, &degree, p)
             axpy(<const double*>P + (u - lo) * D, degree, D, Y + i * D)
-        gram(Y, P + (first - lo) * D, D, m, D, H)
+        gram_strips(Y, P + (first - lo) * D, D, m, D, H)
         first += m
 
 
@@ -83,7 +83,7 @@ cdef void hessian_chunk(const Orders* q, Plan* plan, Py_ssize_t first, Py_ssize_
     for g in range(first, last + 1):
         lo, hi = q.starts[g], q.starts[g + 1] if g < last else 0
         if filled and (g == last or hi - lo > SMALL or filled + hi - lo > GATHERED):   # a large one takes all of `work`
-            gram(Y, P, D, filled, D, H)
+            gram_strips(Y, P, D, filled, D, H)
             filled = 0
         if g == last or q.below[lo] == hi:
             continue

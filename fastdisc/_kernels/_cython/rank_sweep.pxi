@@ -37,7 +37,7 @@ cdef void rank_chunk(const Ranking* job, Py_ssize_t g, Py_ssize_t last, double* 
     cdef const int64_t* starts = job.orders.starts
     cdef double* Z = work
     cdef double* buffer = Z + job.plan.block + PAD
-    cdef double* more = buffer + job.plan.block * job.plan.ldw * (not job.plan.rows.csr) + PAD
+    cdef double* more = buffer + fetch_size(&job.plan) + PAD
     cdef Py_ssize_t h, i, lo, hi, most = max(1, WARM // job.plan.rows.d)
     while g < last:
         h, lo = g + 1, starts[g]
@@ -71,7 +71,7 @@ def query_sweep(X, places, queries, rule, w, o, grid, int n_threads):
     chunks = bounds.shape[0] - 1
     cdef int threads = max(1, min(n_threads, chunks))
     cdef double[:, ::1] part = aligned_zeros(chunks, PAD + weight_size(&job.plan))
-    cdef Py_ssize_t buffers = block * (1 + job.plan.ldw * (not job.plan.rows.csr)) + 2 * PAD
+    cdef Py_ssize_t buffers = block + fetch_size(&job.plan) + 2 * PAD
     cdef double[:, ::1] work = aligned_zeros(threads, buffers + pairs_room(&job.orders, longest))
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
@@ -83,12 +83,12 @@ def query_sweep(X, places, queries, rule, w, o, grid, int n_threads):
 def weighted_row_sum(X, e, grid, int n_threads):
     """The sum of rows times errors: (10.24)."""
     cdef Plan plan = make_plan(X, 1, grid[0], False)
-    choose_block(&plan)
+    shorten_blocks(&plan)
     cdef const double[::1] e_ = e
     cdef Py_ssize_t n = plan.rows.n, chunk = grid[1], chunks = (n + chunk - 1) // chunk, c
     cdef int threads = max(1, min(n_threads, chunks))
     cdef double[:, ::1] part = aligned_zeros(chunks, weight_size(&plan))
-    cdef double[:, ::1] work = aligned_zeros(threads, plan.block * plan.ldw * (not plan.rows.csr) + 16)
+    cdef double[:, ::1] work = aligned_zeros(threads, fetch_size(&plan) + 16)
     with nogil, parallel(num_threads=threads):
         for c in prange(chunks, schedule="dynamic", chunksize=1):
             combine_chunk(&plan, c * chunk, min(n, c * chunk + chunk), &e_[0], &part[c, 0], &work[threadid(), 0])

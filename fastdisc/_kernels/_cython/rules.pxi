@@ -129,20 +129,13 @@ cdef inline void add_rows(const Learner* job, Py_ssize_t t, const double* x, dou
     """w_k += factor a_k x_t, for each class that made a step"""
     cdef const Plan* plan = &job.plan
     cdef const double* a = job.a
-    cdef Py_ssize_t K = plan.K, u, end, k
-    cdef double v
-    cdef double* w
-    if not plan.rows.csr or job.changes < K:
+    cdef Py_ssize_t K = plan.K, u, k
+    if not plan.in_place or job.changes < K:
         for u in range(job.changes):
             k = job.which[u]
             add_row(plan, t, x, k, factor * a[k], W)
-        return
-    u, end = index_at(plan.rows.indptr, plan.rows.index64, t), index_at(plan.rows.indptr, plan.rows.index64, t + 1)
-    for u in range(u, end):
-        v = factor * value_at(plan.rows.data, plan.rows.kind == F32, u)
-        w = W + index_at(plan.rows.indices, plan.rows.index64, u) * K
-        for k in range(K):
-            w[k] += v * a[k]
+    else:
+        add_row_to_all(plan, t, x, factor, a, W)
 
 
 cdef inline void clip(Learner* job, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
@@ -160,13 +153,12 @@ cdef inline void clip(Learner* job, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil
 
 cdef void pay(Learner* job, Py_ssize_t t) noexcept nogil:
     """The weights that row t reads pay what they owe."""
-    cdef Py_ssize_t K = job.plan.K, u, end, j
-    if not job.plan.rows.csr:
+    cdef Py_ssize_t K = job.plan.K, u, j
+    if not job.plan.in_place:
         clip(job, 0, weight_size(&job.plan))
         return
-    u, end = index_at(job.plan.rows.indptr, job.plan.rows.index64, t), index_at(job.plan.rows.indptr, job.plan.rows.index64, t + 1)
-    for u in range(u, end):
-        j = index_at(job.plan.rows.indices, job.plan.rows.index64, u) * K
+    for u in range(row_start(&job.plan.rows.csr, t), row_start(&job.plan.rows.csr, t + 1)):
+        j = stored_column(&job.plan.rows.csr, u) * K
         clip(job, j, j + K)
 
 

@@ -35,7 +35,7 @@ cdef struct Shelf:
 
 cdef inline bint one_output(const Plan* plan) noexcept nogil:
     """Whether rows are dense, with a single score."""
-    return plan.K == 1 and not plan.rows.csr
+    return plan.K == 1 and not plan.in_place
 
 
 cdef Py_ssize_t block_rows(const Plan* plan) noexcept nogil:
@@ -57,13 +57,13 @@ cdef Shelf shelves(const Plan* plan, double* work) noexcept nogil:
 
 
 cdef inline bint called_by_row(const Learner* job) noexcept nogil:
-    return not job.plan.rows.csr and packed(&job.plan.rows)
+    return not job.plan.in_place and packed(&job.plan.rows.array, job.plan.rows.d)
 
 
 cdef inline void call(const Learner* job, Py_ssize_t t, Py_ssize_t skip, Py_ssize_t m) noexcept nogil:
     """Call m rows from t on, or as much memory `skip` bytes behind their start, into cache: what a row waits for is memory."""
-    cdef Py_ssize_t j, stride = job.plan.rows.row
-    cdef const char* p = job.plan.rows.data + t * stride + skip
+    cdef Py_ssize_t j, stride = job.plan.rows.array.row
+    cdef const char* p = job.plan.rows.array.data + t * stride + skip
     if called_by_row(job):
         for j in range(0, m * stride, 64):
             prefetch_line(p + j)
@@ -71,7 +71,7 @@ cdef inline void call(const Learner* job, Py_ssize_t t, Py_ssize_t skip, Py_ssiz
 
 cdef inline void open_run(const Learner* job, Cursor* c, Py_ssize_t i) noexcept nogil:
     """Go to run i; call the start of a later one into cache."""
-    cdef Py_ssize_t later = i + (1 if job.run >= 8 else 8), stride = max(1, job.plan.rows.row)
+    cdef Py_ssize_t later = i + (1 if job.run >= 8 else 8), stride = max(1, job.plan.rows.array.row)
     c.i = i
     if i >= job.runs:
         return
@@ -95,8 +95,8 @@ cdef inline void score_group(const Learner* job, Py_ssize_t t, Py_ssize_t m, con
     for k in range(K):
         for i in range(GROUP):
             Z[k * GROUP + i] = job.w0[k]
-    if job.plan.rows.csr:
-        score_csr(&job.plan, t, m, w, Z, z)
+    if job.plan.in_place:
+        add_scores(&job.plan, t, m, w, Z, z)
         return
     while j < d:   # panels as in score_dense
         width = d - j if d - j < 2 * PANEL else PANEL
@@ -111,10 +111,10 @@ cdef inline void score_group(const Learner* job, Py_ssize_t t, Py_ssize_t m, con
 cdef inline void score_row(const Learner* job, Py_ssize_t t, const double* x, double* Z, double* z) noexcept nogil:
     """The scores of one row where no others are scored along: several sums at once, and the scale"""
     cdef Py_ssize_t K = job.plan.K, k
-    if job.plan.rows.csr:
+    if job.plan.in_place:
         for k in range(K):
             Z[k * GROUP] = 0
-        score_csr(&job.plan, t, 1, job.w, Z, z)
+        add_scores(&job.plan, t, 1, job.w, Z, z)
     else:
         for k in range(K):
             Z[k * GROUP] = dot(x, <const double*>job.w + k * job.plan.ldw, job.plan.width)
@@ -176,8 +176,8 @@ cdef void walk_groups(Learner* job, Cursor* c, Py_ssize_t last, double* work) no
 cdef void learn_block(Learner* job, Py_ssize_t t, Py_ssize_t m, const double* x, Py_ssize_t ld, bint early) noexcept nogil:
     """Learn from rows t to t + m of one output, which have been paced."""
     cdef Pace* pace = &job.pace
-    cdef Py_ssize_t d = job.plan.width, i, stride = job.plan.rows.row if called_by_row(job) else 0
-    cdef const char* next = job.plan.rows.data + t * stride + NEXT
+    cdef Py_ssize_t d = job.plan.width, i, stride = job.plan.rows.array.row if called_by_row(job) else 0
+    cdef const char* next = job.plan.rows.array.data + t * stride + NEXT
     cdef double weight
     if early:
         job.w0[0] = learn_early(job.loss, job.intercept, d, x, ld, next, stride, job.r + t, m, pace, job.w, job.w0[0])
@@ -237,16 +237,16 @@ cdef void walk_plainly(Learner* job, Cursor* c, Py_ssize_t last, double* work) n
 
 cdef void call_unsafe(const Learner* job, const Ahead* ahead, Py_ssize_t i) noexcept nogil:
     """Call the rows of run i that will be looked at into cache: another core had them last."""
-    cdef Py_ssize_t t, j, begin, width = job.plan.rows.d * job.plan.rows.col
+    cdef Py_ssize_t t, j, begin, width = job.plan.rows.d * job.plan.rows.array.col
     cdef const double* safe
-    if i >= ahead.last or job.plan.rows.csr or width > 4096:
+    if i >= ahead.last or job.plan.in_place or width > 4096:
         return
     begin = job.order[i] * job.run
     safe = ahead.safe + (i - ahead.first) * job.run - begin
     for t in range(begin, min(job.plan.rows.n, begin + job.run)):
         if not safe[t] > ahead.limit:
             for j in range(0, width, 64):
-                prefetch_line(job.plan.rows.data + t * job.plan.rows.row + j)
+                prefetch_line(job.plan.rows.array.data + t * job.plan.rows.array.row + j)
 
 
 cdef void walk_unsafe(Learner* job, Cursor* c, Ahead* ahead, double* work) noexcept nogil:
@@ -289,7 +289,7 @@ cdef void walk_rows(Learner* job, Cursor* c, double* work) noexcept nogil:
         for c.t in range(c.t, c.end):
             call(job, c.t, NEXT, 1)
             x = fetch(&job.plan, c.t, 1, own.x, &ld)
-            if job.lasso and job.plan.rows.csr:
+            if job.lasso and job.plan.in_place:
                 pay(job, c.t)   # the row reads weights that are up to date
             score_row(job, c.t, x, own.Z, own.z)
             learn(job, c.t, x, own.Z)

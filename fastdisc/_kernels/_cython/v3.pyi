@@ -1,0 +1,1 @@
+from .kernels import *  # noqa: F403
