@@ -36,6 +36,7 @@ def _choose() -> str:
 SIMD = _choose()
 _module = importlib.import_module(f"{__name__}.{SIMD}")
 
+ENUMS = _module.ENUMS
 sweep = _module.sweep
 sweep_many = _module.sweep_many
 hessian_product = _module.hessian_product

@@ -1,0 +1,30 @@
+// Codes with the names and values of fastdisc/_kernels/enums.py, for Cython and for C++.
+#pragma once
+
+namespace enums {
+
+enum class MarginLoss {
+    PERCEPTRON,
+    PERCEPTRON_MULTICLASS,
+    HINGE,
+    SQUARED_HINGE,
+    LOG,
+    MODIFIED_HUBER,
+    SQUARED
+};
+
+enum class LearningRate { CONSTANT, OPTIMAL, INVSCALING };
+
+enum class PairLoss { HINGE, SQUARED_HINGE, HUBER, LOGISTIC };
+
+enum class RankMetric {
+    NDCG,
+    NDCG_WORST,
+    AVERAGE_PRECISION,
+    RECIPROCAL_RANK,
+    EXPECTED_RECIPROCAL_RANK,
+    KENDALL,
+    PAIRS
+};
+
+}  // namespace enums
