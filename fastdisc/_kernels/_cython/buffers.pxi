@@ -29,6 +29,10 @@ cdef inline void* take(Arena* arena, Py_ssize_t count, size_t itemsize) noexcept
     return start
 
 
+cdef inline double* take_doubles(Arena* arena, Py_ssize_t count) noexcept nogil:
+    return <double*>take(arena, count, sizeof(double))
+
+
 cdef object aligned_zeros(Py_ssize_t rows, Py_ssize_t columns):
     """Zeros (rows, columns padded to whole cache lines), each row on cache lines of its own."""
     return aligned(rows, columns, np.zeros(aligned_size(rows, columns)))

@@ -127,6 +127,21 @@ cdef Py_ssize_t weight_size(const Plan* plan) noexcept nogil:
     return plan.rows.d * plan.K if plan.in_place else plan.ldw * plan.K
 
 
+cdef inline Py_ssize_t packed_start(const Plan* plan, Py_ssize_t k) noexcept nogil:
+    """Where the packed weights of output k begin."""
+    return k if plan.in_place else k * plan.ldw
+
+
+cdef inline Py_ssize_t packed_stride(const Plan* plan) noexcept nogil:
+    """From one packed weight of an output to its next."""
+    return plan.K if plan.in_place else 1
+
+
+cdef inline Py_ssize_t packed_length(const Plan* plan) noexcept nogil:
+    """Packed weights of an output, padding included."""
+    return plan.rows.d if plan.in_place else plan.ldw
+
+
 cdef object pack_weights(const Plan* plan, object W):
     """W[:, 1:] packed, in the type of the products."""
     cdef Py_ssize_t j, k, d = plan.rows.d, K = plan.K
@@ -261,7 +276,7 @@ cdef void gram(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double* x, P
     H[plan.D * (plan.D + 1)] += sum(c, m)
 
 
-# --- single rows: x is the fetched row, or rows are read in place through rows.csr -----------------
+# --- single rows: x is the fetched row, or rows are read in place through rows.csr ----------------
 #
 # Rows are short: calls through the table take up to a fifth of the time of rows with 10 values.
 
@@ -309,6 +324,12 @@ cdef inline Py_ssize_t mean_row_size(const Plan* plan) noexcept nogil:
     if plan.in_place:
         return row_start(&plan.rows.csr, plan.rows.n) // plan.rows.n
     return plan.rows.d
+
+
+cdef inline Py_ssize_t prefetchable_bytes(const Plan* plan) noexcept nogil:
+    """Of a row that is prefetched as a whole; 0 if that is of no use"""
+    cdef Py_ssize_t width = plan.rows.d * plan.rows.array.col
+    return 0 if plan.in_place or width > 4096 else width
 
 
 cdef inline void prefetch_row(const Plan* plan, Py_ssize_t t) noexcept nogil:

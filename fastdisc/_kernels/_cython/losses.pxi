@@ -293,25 +293,25 @@ cdef void curvature_saved(Py_ssize_t j, Py_ssize_t k, const LossBlock[double]* b
 
 # --- the table, by RowLoss ------------------------------------------------------------------------
 
-cdef LossFunctions[MAX_ROW_LOSSES] LOSSES
+cdef LossFunctions[MAX_ROW_LOSSES] LOSS_TABLE
 
-LOSSES[<int>RowLoss.LOGISTIC] = LossFunctions(
+LOSS_TABLE[<int>RowLoss.LOGISTIC] = LossFunctions(
     loss_logistic[float], loss_logistic[double], curvature_logistic,
     product_logistic[float], product_logistic[double], False, True)
-LOSSES[<int>RowLoss.SOFTMAX] = LossFunctions(
+LOSS_TABLE[<int>RowLoss.SOFTMAX] = LossFunctions(
     loss_softmax[float], loss_softmax[double], curvature_softmax,
     product_softmax[float], product_softmax[double], True, False)
-LOSSES[<int>RowLoss.SIGMOID_SQUARED] = LossFunctions(
+LOSS_TABLE[<int>RowLoss.SIGMOID_SQUARED] = LossFunctions(
     loss_sigmoid_squared[float], loss_sigmoid_squared[double], curvature_saved,
     product_sigmoid_squared[float], product_sigmoid_squared[double], False, False)
-LOSSES[<int>RowLoss.SQUARED] = LossFunctions(
+LOSS_TABLE[<int>RowLoss.SQUARED] = LossFunctions(
     loss_squared[float], loss_squared[double], curvature_saved,
     product_squared[float], product_squared[double], False, False)
 
 
 cdef const LossFunctions* find_loss(int loss, bint single_output) except NULL:
     """The functions of a loss; ValueError if it is unknown, or not of a single score."""
-    cdef const LossFunctions* functions = &LOSSES[checked("row loss", loss, "RowLoss")]
+    cdef const LossFunctions* functions = &LOSS_TABLE[checked("row loss", loss, "RowLoss")]
     if single_output and functions.multiple_outputs:
         raise ValueError(f"row loss {loss} is not one of a single score")
     return functions

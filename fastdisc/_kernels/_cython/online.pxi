@@ -1,69 +1,117 @@
-# Pairs of rows and coordinates one after the other, each seeing the weights that the last one left; for rows see walk.pxi.
+# The online kernel. The ways to visit the rows are in online_rows.pxi and online_speculation.pxi.
 
-cdef extern from "tiles.h" namespace "tiles" nogil:
-    void difference(const double* x, const double* y, Py_ssize_t d, double* z)
-
-cdef extern from "chain.h" namespace "chain" nogil:
-    double pair_slope(int loss, double a, double width)
-    Py_ssize_t learn_gaps(int loss, double margin, double width, Py_ssize_t d, const double* g, Py_ssize_t m, const double* step, double* w)
+cdef bint only_mistakes_update(const Epoch* epoch) noexcept nogil:
+    """Whether rows other than mistakes leave the weights as they are."""
+    return epoch.alpha == 0 and (
+        epoch.loss == MarginLoss.PERCEPTRON or epoch.loss == MarginLoss.PERCEPTRON_MULTICLASS)
 
 
-cdef enum:
-    GAPS = 32   # that are learned from at a time: their differences stay in cache
+cdef int useful_threads(const Epoch* epoch, int threads) noexcept nogil:
+    cdef Py_ssize_t max_rows = min(MAX_SPECULATED_ROWS, epoch.plan.rows.n // 4)
+    if only_mistakes_update(epoch) and min_speculated_rows(epoch) <= max_rows:
+        return threads
+    return 1
 
 
-cdef Py_ssize_t rank_dense(const Plan* plan, const int64_t* pairs, Py_ssize_t count, const double* s, Py_ssize_t step, double eta, int loss,
-                           double margin, double width, double* w, double* gaps, double* rows) noexcept nogil:
-    """`rank_pairs` on dense rows: differences of GAPS at a time, (GAPS, ldw) padded with zeros, as w is; rows: room for two"""
-    cdef double[GAPS] steps
-    cdef const double* xu
-    cdef const double* xv
-    cdef Py_ssize_t t, i, m, later, ld = 0, updates = 0
-    for t in range(0, count, 32):   # Cython wants a literal step: GAPS
-        m = min(GAPS, count - t)
-        for i in range(t, t + m):
-            if plan.direct:
-                later = min(i + PREFETCH_DISTANCE, count - 1)
-                prefetch_row(plan, pairs[2 * later])
-                prefetch_row(plan, pairs[2 * later + 1])
-            xu, xv = fetch(plan, pairs[2 * i], 1, rows, &ld), fetch(plan, pairs[2 * i + 1], 1, rows + plan.ldw, &ld)
-            difference(xu, xv, plan.rows.d, gaps + (i - t) * plan.ldw)
-            steps[i - t] = eta * s[i * step]
-        updates += learn_gaps(loss, margin, width, plan.ldw, gaps, m, steps, w)
-    return updates
+cdef void learn_all(
+    Epoch* epoch, Speculation* spec, int threads, const OnlineWorkspace* works
+) noexcept nogil:
+    """Learn all rows, in the way that suits the rule and the layout."""
+    cdef Cursor c
+    open_run(epoch, &c, 0)
+    if threads > 1:
+        learn_with_speculation(epoch, &c, spec, threads, works)
+    elif only_mistakes_update(epoch):
+        learn_from_mistakes(epoch, &c, epoch.runs, works)
+    elif single_dense(&epoch.plan) and not epoch.has_l1:
+        learn_in_blocks(epoch, &c, epoch.runs, True, works)
+    else:
+        learn_one_by_one(epoch, &c, works)
+    account(epoch, epoch.clock)
+    epoch.total += epoch.s[0] * log_of_1_or_more(1 / epoch.product)
+    if epoch.has_l1:
+        apply_l1(epoch, 0, weight_size(&epoch.plan))
 
 
-cdef Py_ssize_t rank_csr(const Plan* plan, const int64_t* pairs, Py_ssize_t count, const double* s, Py_ssize_t step, double eta, int loss,
-                         double margin, double width, double* w) noexcept nogil:
-    cdef double a
-    cdef Py_ssize_t t, updates = 0
-    for t in range(count):
-        a = margin - (dot_row(plan, pairs[2 * t], NULL, 0, w) - dot_row(plan, pairs[2 * t + 1], NULL, 0, w))
-        a = eta * s[t * step] * pair_slope(loss, a, width)
-        if a != 0:
-            updates += 1
-            add_row(plan, pairs[2 * t], NULL, 0, a, w)
-            add_row(plan, pairs[2 * t + 1], NULL, 0, -a, w)
-    return updates
+# The buffers of an epoch.
+cdef struct EpochWorkspace:
+    double* a                    # (K,)
+    Py_ssize_t* changed          # (K + 1,)
+    Speculation speculation
+    OnlineWorkspace* of_thread   # (threads,)
 
 
-def online_pairs(X, pairs, s, w, double eta, rule):
-    """One epoch of the ranking update (10.49) over given (preferred, other) pairs."""
-    if len(w) != X.shape[1]:
-        raise ValueError(f"w has {len(w)} weights, X has {X.shape[1]} columns")
-    cdef Plan plan = make_plan(X, 1, 1, False)
-    cdef const int64_t[:, ::1] pairs_ = pairs
-    cdef const double[::1] s_ = s
-    cdef Py_ssize_t step = s_.shape[0] > 1, updates, count = pairs_.shape[0], d = len(w)
-    cdef int loss = rule[0]
-    cdef double margin = rule[1], width = rule[2]
-    room_ = aligned_zeros(1 if plan.in_place else GAPS + 3, plan.ldw)   # w, two rows, differences
-    cdef double[:, ::1] work = room_
-    room_[0, :d] = w
+cdef EpochWorkspace make_epoch_workspace(
+    Arena* arena, const Epoch* epoch, int threads
+) noexcept nogil:
+    cdef EpochWorkspace work
+    cdef OnlineWorkspace own
+    cdef int p
+    work.a = take_doubles(arena, epoch.plan.K)
+    work.changed = <Py_ssize_t*>take(arena, epoch.plan.K + 1, sizeof(Py_ssize_t))
+    work.speculation = make_speculation(arena, epoch, threads)
+    work.of_thread = <OnlineWorkspace*>take(arena, threads, sizeof(OnlineWorkspace))
+    for p in range(threads):
+        own = make_online_workspace(arena, &epoch.plan)
+        if work.of_thread != NULL:
+            work.of_thread[p] = own
+    return work
+
+
+cdef int run_epoch(Epoch* epoch, int threads) except -1:
+    """Learn all rows, with buffers that are made for it."""
+    cdef Arena arena = open_arena(NULL)
+    make_epoch_workspace(&arena, epoch, threads)
+    buffers = aligned_zeros(1, arena.used // 8)
+    arena = open_arena(<char*>cnp.PyArray_DATA(buffers))
+    cdef EpochWorkspace work = make_epoch_workspace(&arena, epoch, threads)
+    epoch.a, epoch.changed = work.a, work.changed
     with nogil:
-        if plan.in_place:
-            updates = rank_csr(&plan, &pairs_[0, 0], count, &s_[0], step, eta, loss, margin, width, &work[0, 0])
-        else:
-            updates = rank_dense(&plan, &pairs_[0, 0], count, &s_[0], step, eta, loss, margin, width, &work[0, 0], &work[3, 0], &work[1, 0])
-    w[:] = room_[0, :d]
-    return updates
+        learn_all(epoch, &work.speculation, threads, work.of_thread)
+    return 0
+
+
+cdef Epoch make_epoch(object batch, object rule, object order, Py_ssize_t K) except *:
+    """The rows and the rule of an epoch, without its state."""
+    cdef Epoch epoch
+    cdef const int32_t[::1] r = batch[1]
+    cdef const double[::1] s = batch[2]
+    cdef const int64_t[::1] runs = order[0]
+    memset(&epoch, 0, sizeof(Epoch))
+    epoch.loss = <MarginLoss>checked("margin loss", rule[0], "MarginLoss")
+    epoch.rate = <LearningRate>checked("learning rate", rule[1], "LearningRate")
+    if K == 1 and epoch.loss == MarginLoss.PERCEPTRON_MULTICLASS:
+        raise ValueError("PERCEPTRON_MULTICLASS has a score for each class, got K = 1")
+    epoch.eta, epoch.power, epoch.alpha, epoch.l1, epoch.intercept, epoch.begin = rule[2:]
+    epoch.plan = make_plan(batch[0], K, GROUP_ROWS, False)
+    epoch.r, epoch.s, epoch.step = &r[0], &s[0], s.shape[0] > 1
+    epoch.order, epoch.runs, epoch.run = &runs[0], runs.shape[0], order[1]
+    return epoch
+
+
+def online_epoch(batch, state, rule, order, int n_threads):
+    """One epoch of an online rule, as (4.55), with an update for each row."""
+    W, U, Q, clock = state
+    cdef Epoch epoch = make_epoch(batch, rule, order, W.shape[0])
+    epoch.has_average, epoch.has_l1 = len(U) > 0, len(Q) > 0
+    packed_w = pack_weights(&epoch.plan, W)
+    packed_u = pack_weights(&epoch.plan, -U) if epoch.has_average else None
+    packed_q = pack_weights(&epoch.plan, Q) if epoch.has_l1 else None
+    cdef double[::1] w = packed_w, u = packed_u, q = packed_q
+    cdef double[::1] w0 = W[:, 0].copy()
+    cdef double[::1] u0 = -U[:, 0] if epoch.has_average else np.zeros(len(W))
+    epoch.w, epoch.w0, epoch.u0 = &w[0], &w0[0], &u0[0]
+    epoch.u, epoch.q = &u[0] if epoch.has_average else NULL, &q[0] if epoch.has_l1 else NULL
+    epoch.scale, epoch.product, epoch.l1_sum = 1, 1, clock[1]
+    epoch.clock = epoch.accounted = clock[0]
+    cdef int threads = useful_threads(&epoch, max(1, n_threads))
+    run_epoch(&epoch, threads)
+    clock[0], clock[1] = epoch.clock, epoch.scale * epoch.l1_sum
+    w_sum = unpack_weights(&epoch.plan, packed_w)
+    W[:, 0], W[:, 1:] = w0, epoch.scale * w_sum
+    if epoch.has_average:
+        U[:, 0] = epoch.averaged * np.asarray(w0) - u0
+        U[:, 1:] = epoch.scale_sum * w_sum - unpack_weights(&epoch.plan, packed_u)
+    if epoch.has_l1:
+        Q[:, 1:] = epoch.scale * unpack_weights(&epoch.plan, packed_q)
+    return epoch.total, epoch.updates

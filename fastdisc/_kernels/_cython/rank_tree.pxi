@@ -1,194 +1,263 @@
-# Pairs are never formed: rows sorted by score meet in a walk, in which row u enters as soon as z_u < z_v + margin, and the weight
-# that stands on the wrong side of each is read off prefix sums over WAYS ranges of grades. Pairs within a range are left to the
-# next level, where the rows of each range, still sorted by score, are a list of their own: n log n / log WAYS in all, with every
-# list read front to back. Up to WAYS grades need one level.
-# The sort and the first walk are cut into parts for the threads; then each range of the first level is a task of its own.
+# The pairs of large queries, without visiting them one by one.
+#
+# The rows of a query are divided into ranges of whole grades, recursively. Pairs between ranges
+# are summed in one pass over the rows in the order of their scores, by prefix sums; pairs within a
+# range by the next level, whose lists are still sorted by score, or one by one if the range is
+# short: n log n / log RANGES steps, each list read from front to back. Up to RANGES grades need
+# one level. The sort and the first level are divided into parts for the threads; then each range
+# is a task.
 
 cdef extern from "rank_tree.h" namespace "rank_tree" nogil:
     enum:
-        WAYS
-        DIGIT
+        RANGES
+        DIGIT_BITS
     cdef struct Key:
         pass
     cdef struct Item:
         int32_t range
-    cdef struct Table:
+    cdef struct RangeSums:
         int32_t[16] n
     cdef struct Totals:
         double weight, sum
+    cdef struct Term:
+        const double* x
+        bint zero_x
+        double shift, margin, scale
+    cdef struct Ranks:
+        const double* z
+        Py_ssize_t n
+        double* sorted
+        uint32_t* order
     cdef struct Tree:
         const int64_t* above
         const int64_t* below
-        Py_ssize_t lo, n
+        Py_ssize_t lo
         const double* s
         Py_ssize_t step
-        const double* z
-        const double* x
-        bint plain
-        double shift, margin, scale, origin
-        double* out
-        uint32_t* order
+        double origin
+        Ranks ranks
         Item* items
         Item* other
-        double* sorted
         uint8_t* range
+        Term term
+        double* out
+    cdef struct List:
+        Item* items
+        Py_ssize_t m
+        const RangeSums* parts
+        Py_ssize_t count
     void make_keys(const double* z, double origin, Py_ssize_t a, Py_ssize_t b, Key* keys)
     void count_digits(const Key* keys, Py_ssize_t a, Py_ssize_t b, int turn, int64_t* counts)
     void start_digits(int64_t* counts, Py_ssize_t parts)
-    void deal_digits(const Key* keys, Py_ssize_t a, Py_ssize_t b, int turn, int64_t* starts, Key* to)
-    void settle_runs(const Tree& tree, const Key* keys, Py_ssize_t a, Py_ssize_t b)
-    void meet(const Tree& tree, Py_ssize_t a, Py_ssize_t b, int32_t* up, int32_t* down)
-    void make_items(const Tree& tree, Py_ssize_t a, Py_ssize_t b, const int32_t* up, const int32_t* down, Table& sums)
-    void walk_both(const Tree& tree, Item* items, Py_ssize_t m, Py_ssize_t a, Py_ssize_t b, const Table* parts, Py_ssize_t count,
-                   Totals& totals)
-    Py_ssize_t part_list(const Tree& tree, Py_ssize_t a, Py_ssize_t b, Py_ssize_t* ends)
-    void deal(const Item* items, Py_ssize_t a, Py_ssize_t b, Py_ssize_t* places, Item* to)
-    void grow(const Tree& tree, Item* items, Item* other, Py_ssize_t a, Py_ssize_t b, Totals& totals)
+    void move_by_digit(
+        const Key* keys, Py_ssize_t a, Py_ssize_t b, int turn, int64_t* starts, Key* to)
+    void finish_sort(const Ranks& ranks, const Key* keys, Py_ssize_t a, Py_ssize_t b)
+    void count_active(
+        const Tree& tree, Py_ssize_t a, Py_ssize_t b, int32_t* start, int32_t* stop)
+    void make_items(
+        const Tree& tree, Py_ssize_t a, Py_ssize_t b, const int32_t* start, const int32_t* stop,
+        RangeSums& sums)
+    void sum_between(
+        const Tree& tree, const List& items, Py_ssize_t a, Py_ssize_t b, Totals& totals)
+    Py_ssize_t divide(const Tree& tree, Py_ssize_t a, Py_ssize_t b, Py_ssize_t* ends)
+    void move_by_range(
+        const Item* items, Py_ssize_t a, Py_ssize_t b, Py_ssize_t* places, Item* to)
+    void sum_list(
+        const Tree& tree, Item* items, Item* other, Py_ssize_t a, Py_ssize_t b, Totals& totals)
 
 cdef enum:
-    LARGE = 20000    # rows of a query from which all threads work on it
-    PARTS = 16       # of its first list
+    MIN_SHARED_ROWS = 20000   # of a query that all threads work on
+    PARTS = 16                # of its first list
+
+# Buffers for a tree of up to n rows.
+cdef struct TreeWorkspace:
+    int64_t* counts   # (parts, 2^DIGIT_BITS)
+    Item* items       # (n,); during the sort, keys
+    Item* other       # (n,); during the sort, keys; for `count_active`, its results
+    double* sorted    # (n,)
+    uint32_t* order   # (n,)
+    uint8_t* range    # (n,)
 
 
-cdef Py_ssize_t tree_room(Py_ssize_t n) noexcept nogil:
-    """Numbers of a tree's buffers, for queries of up to n rows."""
-    return 10 * n + ((PARTS if n > LARGE else 1) << DIGIT) + 64
+cdef inline Py_ssize_t parts_of(Py_ssize_t n) noexcept nogil:
+    return PARTS if n > MIN_SHARED_ROWS else 1
 
 
-cdef inline Py_ssize_t parts_of(const Tree* tree) noexcept nogil:
-    return PARTS if tree.n > LARGE else 1
+cdef TreeWorkspace make_tree_workspace(Arena* arena, Py_ssize_t n) noexcept nogil:
+    cdef TreeWorkspace work
+    work.counts = <int64_t*>take(arena, parts_of(n) << DIGIT_BITS, sizeof(int64_t))
+    work.items = <Item*>take(arena, n, sizeof(Item))
+    work.other = <Item*>take(arena, n, sizeof(Item))
+    work.sorted = take_doubles(arena, n)
+    work.order = <uint32_t*>take(arena, n, sizeof(uint32_t))
+    work.range = <uint8_t*>take(arena, n, 1)
+    return work
 
 
-cdef Tree plant(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, double* work, int threads) noexcept nogil:
-    """The query's rows sorted by score."""
+cdef Tree build(
+    const Queries* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, const TreeWorkspace* work,
+    int threads
+) noexcept nogil:
+    """A query's rows sorted by score."""
     cdef Tree tree
     cdef Py_ssize_t n = hi - lo
     memset(&tree, 0, sizeof(Tree))
-    tree.lo, tree.n, tree.z = lo, n, z + lo
-    tree.above, tree.below, tree.s, tree.step = q.above + lo, q.below + lo, q.s + lo * q.step, q.step
-    tree.items = <Item*>(work + (parts_of(&tree) << DIGIT))
-    tree.other = tree.items + n
-    tree.sorted = <double*>(tree.other + n)
-    tree.order = <uint32_t*>(tree.sorted + n)
-    tree.range = <uint8_t*>(tree.order + n)
-    tree.origin = middle(z + lo, n)
-    sort_scores(&tree, <int64_t*>work, threads)
-    tree.origin = tree.z[tree.order[n // 2]]
+    tree.lo, tree.above, tree.below = lo, q.above + lo, q.below + lo
+    tree.s, tree.step = q.s + lo * q.step, q.step
+    tree.items, tree.other, tree.range = work.items, work.other, work.range
+    tree.ranks.z, tree.ranks.n = z + lo, n
+    tree.ranks.sorted, tree.ranks.order = work.sorted, work.order
+    sort_scores(&tree.ranks, work, threads)
+    tree.origin = tree.ranks.z[tree.ranks.order[n // 2]]
     return tree
 
 
-cdef double middle(const double* z, Py_ssize_t n) noexcept nogil:
-    """The median of a few scores: near most of the others, wherever some lie."""
-    cdef double[9] few
+cdef double median_of_sample(const double* z, Py_ssize_t n) noexcept nogil:
+    """The median of nine scores: near most of the others, whatever the outliers."""
+    cdef double[9] sample
     cdef Py_ssize_t i
     for i in range(9):
-        few[i] = z[i * (n - 1) // 8]
-    sort(&few[0], &few[0] + 9)
-    return few[4]
+        sample[i] = z[i * (n - 1) // 8]
+    sort(&sample[0], &sample[0] + 9)
+    return sample[4]
 
 
-cdef void sort_scores(Tree* tree, int64_t* counts, int threads) noexcept nogil:
-    """The order of the scores: by the first 32 bits of each, DIGIT at a time, and by comparison where those are equal."""
-    cdef Key* keys = <Key*>tree.items
-    cdef Key* other = <Key*>tree.other
-    cdef Py_ssize_t n = tree.n, parts = min(parts_of(tree), threads), i   # equal keys keep their order: in any number of parts
+cdef void sort_scores(Ranks* ranks, const TreeWorkspace* work, int threads) noexcept nogil:
+    """Ranks by the first 32 bits of each score, DIGIT_BITS at a time; by comparison where those
+    are equal. Equal keys keep their order, so the number of parts does not matter."""
+    cdef Key* keys = <Key*>work.items
+    cdef Key* other = <Key*>work.other
+    cdef int64_t* counts = work.counts
+    cdef Py_ssize_t n = ranks.n, parts = min(parts_of(n), threads), i
+    cdef double origin = median_of_sample(ranks.z, n)
     cdef int turn
     for i in prange(parts, num_threads=threads, schedule="static", chunksize=1):
-        make_keys(tree.z, tree.origin, n * i // parts, n * (i + 1) // parts, keys)
+        make_keys(ranks.z, origin, n * i // parts, n * (i + 1) // parts, keys)
     for turn in range(3):
         for i in prange(parts, num_threads=threads, schedule="static", chunksize=1):
-            count_digits(keys, n * i // parts, n * (i + 1) // parts, turn, counts + (i << DIGIT))
+            count_digits(
+                keys, n * i // parts, n * (i + 1) // parts, turn, counts + (i << DIGIT_BITS))
         start_digits(counts, parts)
         for i in prange(parts, num_threads=threads, schedule="static", chunksize=1):
-            deal_digits(keys, n * i // parts, n * (i + 1) // parts, turn, counts + (i << DIGIT), other)
+            move_by_digit(
+                keys, n * i // parts, n * (i + 1) // parts, turn, counts + (i << DIGIT_BITS),
+                other)
         keys, other = other, keys
     for i in prange(parts, num_threads=threads, schedule="static", chunksize=1):
-        settle_runs(tree[0], keys, n * i // parts, n * (i + 1) // parts)
+        finish_sort(ranks[0], keys, n * i // parts, n * (i + 1) // parts)
 
 
-cdef void first_list(Tree* tree, Table* sums, int threads) noexcept nogil:
+cdef void make_first_list(Tree* tree, RangeSums* sums, int threads) noexcept nogil:
     """All rows in the order of their scores, and the sums of each part."""
-    cdef Py_ssize_t n = tree.n, parts = parts_of(tree), i
-    cdef int32_t* up = <int32_t*>tree.other
-    cdef int32_t* down = up + n
+    cdef Py_ssize_t n = tree.ranks.n, parts = parts_of(n), i
+    cdef int32_t* start = <int32_t*>tree.other
+    cdef int32_t* stop = start + n
     for i in prange(parts, num_threads=threads, schedule="static", chunksize=1):
-        meet(tree[0], n * i // parts, n * (i + 1) // parts, up, down)
+        count_active(tree[0], n * i // parts, n * (i + 1) // parts, start, stop)
     for i in prange(parts, num_threads=threads, schedule="static", chunksize=1):
-        make_items(tree[0], n * i // parts, n * (i + 1) // parts, up, down, sums[i])
+        make_items(tree[0], n * i // parts, n * (i + 1) // parts, start, stop, sums[i])
 
 
-cdef void first_walk(Tree* tree, const Table* sums, const Py_ssize_t* ends, Totals* totals, int threads) noexcept nogil:
-    """The pairs between ranges of the first level; then each range has a list of its own, in `other`."""
-    cdef Py_ssize_t[PARTS * WAYS] places
-    cdef Py_ssize_t n = tree.n, parts = parts_of(tree), i, k
+cdef void sum_first_list(
+    Tree* tree, const RangeSums* sums, const Py_ssize_t* ends, Totals* totals, int threads
+) noexcept nogil:
+    """The pairs between ranges of the first level; then each range has its list, in `other`."""
+    cdef Py_ssize_t[PARTS * RANGES] places
+    cdef Py_ssize_t n = tree.ranks.n, parts = parts_of(n), i, k
+    cdef List items
+    items.items, items.m, items.parts, items.count = tree.items, n, sums, parts
     for i in prange(parts, num_threads=threads, schedule="dynamic", chunksize=1):
-        walk_both(tree[0], tree.items, n, n * i // parts, n * (i + 1) // parts, sums, parts, totals[i])
-    for k in range(WAYS):
+        sum_between(tree[0], items, n * i // parts, n * (i + 1) // parts, totals[i])
+    for k in range(RANGES):
         places[k] = ends[k - 1] if k else 0
         for i in range(1, parts):
-            places[i * WAYS + k] = places[(i - 1) * WAYS + k] + sums[i - 1].n[k]
+            places[i * RANGES + k] = places[(i - 1) * RANGES + k] + sums[i - 1].n[k]
     for i in prange(parts, num_threads=threads, schedule="static", chunksize=1):
-        deal(tree.items, n * i // parts, n * (i + 1) // parts, &places[i * WAYS], tree.other)
+        move_by_range(
+            tree.items, n * i // parts, n * (i + 1) // parts, &places[i * RANGES], tree.other)
 
 
-cdef void sum_pairs(Tree* tree, const double* x, bint plain, double shift, double margin, double scale, int threads,
-                    double* out, double* totals) noexcept nogil:
-    """out += scale times the sums over active pairs of p (x_v - x_u + shift); totals: weight of the pairs, the sum itself"""
-    cdef Table[PARTS] sums
-    cdef Totals[PARTS + WAYS] found
-    cdef Py_ssize_t[WAYS] ends
-    cdef Py_ssize_t k, count, n = tree.n
-    totals[0] = totals[1] = 0
-    tree.x, tree.plain, tree.shift, tree.margin, tree.scale, tree.out = x, plain, shift, margin, scale, out
+cdef Totals sum_pairs(Tree* tree, Term term, int threads, double* out) noexcept nogil:
+    """The term summed over active pairs into out: the weight of the pairs, and the sum itself"""
+    cdef RangeSums[PARTS] sums
+    cdef Totals[PARTS + RANGES] found
+    cdef Totals totals
+    cdef Py_ssize_t[RANGES] ends
+    cdef Py_ssize_t k, count, n = tree.ranks.n
+    totals.weight = totals.sum = 0
+    tree.term, tree.out = term, out
     if tree.below[0] - tree.lo >= n:
-        return
+        return totals
     memset(&found[0], 0, sizeof(found))
-    count = part_list(tree[0], 0, n, ends)
-    first_list(tree, sums, threads)
-    first_walk(tree, sums, ends, found, threads)
+    count = divide(tree[0], 0, n, ends)
+    make_first_list(tree, sums, threads)
+    sum_first_list(tree, sums, ends, found, threads)
     for k in prange(count, num_threads=threads, schedule="dynamic", chunksize=1):
-        grow(tree[0], tree.other, tree.items, ends[k - 1] if k else 0, ends[k], found[PARTS + k])
-    for k in range(PARTS + WAYS):
-        totals[0] += found[k].weight
-        totals[1] += found[k].sum
+        sum_list(
+            tree[0], tree.other, tree.items, ends[k - 1] if k else 0, ends[k], found[PARTS + k])
+    for k in range(PARTS + RANGES):
+        totals.weight += found[k].weight
+        totals.sum += found[k].sum
+    return totals
 
 
-cdef void link_tree(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, double* e, double* out, double* work,
-                    int threads) noexcept nogil:
-    """As link_pairs, without the pairs: squared losses from sums of 1 and z, and HUBER's as the difference of two of them
+cdef inline Term make_term(
+    const double* x, double shift, double margin, double scale
+) noexcept nogil:
+    cdef Term term
+    term.x, term.zero_x, term.shift, term.margin, term.scale = x, False, shift, margin, scale
+    return term
 
-    The loss follows from the gradient: sum p a^2 = (margin sum_v (p 2a) + sum_i e_i z_i) / 2. The sum of e is 0, so that scores
-    count from any origin: an offset must not drown the loss.
+
+cdef void loss_by_tree(
+    const Queries* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, double* e, double* out,
+    const TreeWorkspace* work, int threads
+) noexcept nogil:
+    """As `loss_by_pairs`: squared losses from sums of 1 and z, HUBER as the difference of two
+
+    The loss follows from the gradient: sum p a^2 = (margin sum_v (p 2a) + sum_i e_i z_i) / 2. The
+    sum of e is 0, so that scores may count from any origin: from their median, because an offset
+    would cost digits of the loss.
     """
-    cdef Tree tree = plant(q, lo, hi, z, work, threads)
-    cdef double loss = 0, low = q.margin - q.width
-    cdef double[2] totals
+    cdef PairRule rule = q.rule
+    cdef double loss = 0, far = rule.margin - rule.width, half = 0.5
+    cdef Tree tree = build(q, lo, hi, z, work, threads)
+    cdef Totals totals
+    cdef Term term
     cdef Py_ssize_t i
-    memset(e + lo, 0, tree.n * sizeof(double))
-    if q.loss == PAIR_HINGE:
-        sum_pairs(&tree, NULL, True, 1, q.margin, 1, threads, e + lo, totals)
-        loss = q.margin * totals[1]
-    elif q.loss == PAIR_SQUARED:
-        sum_pairs(&tree, NULL, False, q.margin, q.margin, 2, threads, e + lo, totals)
-        loss = q.margin * totals[1] / 2
-    else:
-        sum_pairs(&tree, NULL, False, low, low, -1 / q.width, threads, e + lo, totals)
-        loss = low * totals[1] / 2
-        sum_pairs(&tree, NULL, False, q.margin, q.margin, 1 / q.width, threads, e + lo, totals)
-        loss += q.margin * totals[1] / 2
-    for i in range(tree.n):
-        loss += (1 if q.loss == PAIR_HINGE else 0.5) * e[lo + i] * (tree.z[i] - tree.origin)
+    totals.weight = totals.sum = 0
+    memset(e + lo, 0, (hi - lo) * sizeof(double))
+    if rule.loss == PairLoss.HINGE:
+        half, term = 1, make_term(NULL, 1, rule.margin, 1)
+        term.zero_x = True
+        totals = sum_pairs(&tree, term, threads, e + lo)
+        loss = rule.margin * totals.sum
+    elif rule.loss == PairLoss.SQUARED_HINGE:
+        totals = sum_pairs(&tree, make_term(NULL, rule.margin, rule.margin, 2), threads, e + lo)
+        loss = rule.margin * totals.sum / 2
+    elif rule.loss == PairLoss.HUBER:
+        totals = sum_pairs(&tree, make_term(NULL, far, far, -1 / rule.width), threads, e + lo)
+        loss = far * totals.sum / 2
+        term = make_term(NULL, rule.margin, rule.margin, 1 / rule.width)
+        totals = sum_pairs(&tree, term, threads, e + lo)
+        loss += rule.margin * totals.sum / 2
+    for i in range(hi - lo):
+        loss += half * e[lo + i] * (tree.ranks.z[i] - tree.origin)
     out[0] += loss
-    out[1] += totals[0]
+    out[1] += totals.weight
 
 
-cdef void bend_tree(const Orders* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, const double* x, double* out, double* work,
-                    int threads) noexcept nogil:
-    """As bend_pairs, without the pairs"""
-    cdef Tree tree = plant(q, lo, hi, z, work, threads)
-    cdef double[2] totals
-    cdef bint huber = q.loss == PAIR_HUBER
-    memset(out + lo, 0, tree.n * sizeof(double))
-    sum_pairs(&tree, x + lo, False, 0, q.margin, 1 / q.width if huber else 2, threads, out + lo, totals)
-    if huber:
-        sum_pairs(&tree, x + lo, False, 0, q.margin - q.width, -1 / q.width, threads, out + lo, totals)
+cdef void product_by_tree(
+    const Queries* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, const double* x, double* out,
+    const TreeWorkspace* work, int threads
+) noexcept nogil:
+    """As `product_by_pairs`"""
+    cdef PairRule rule = q.rule
+    cdef double far = rule.margin - rule.width
+    cdef Tree tree = build(q, lo, hi, z, work, threads)
+    memset(out + lo, 0, (hi - lo) * sizeof(double))
+    if rule.loss == PairLoss.SQUARED_HINGE:
+        sum_pairs(&tree, make_term(x + lo, 0, rule.margin, 2), threads, out + lo)
+    elif rule.loss == PairLoss.HUBER:
+        sum_pairs(&tree, make_term(x + lo, 0, rule.margin, 1 / rule.width), threads, out + lo)
+        sum_pairs(&tree, make_term(x + lo, 0, far, -1 / rule.width), threads, out + lo)
