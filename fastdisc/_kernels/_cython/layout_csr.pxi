@@ -137,7 +137,7 @@ cdef void gram_csr(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double* 
 # --- single rows ----------------------------------------------------------------------------------
 
 cdef inline double dot_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k,
-                        const double* W) noexcept nogil:
+                               const double* W) noexcept nogil:
     cdef const CSRRows* rows = &plan.rows.csr
     cdef Py_ssize_t u, K = plan.K, end = index_at(rows.starts, rows.wide, t + 1)
     cdef bint wide = rows.wide, single = rows.single
@@ -150,7 +150,7 @@ cdef inline double dot_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k,
 
 
 cdef inline void add_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k, double a,
-                      double* W) noexcept nogil:
+                             double* W) noexcept nogil:
     cdef const CSRRows* rows = &plan.rows.csr
     cdef Py_ssize_t u, K = plan.K, end = index_at(rows.starts, rows.wide, t + 1)
     cdef bint wide = rows.wide, single = rows.single
@@ -161,7 +161,7 @@ cdef inline void add_row_csr(const Plan* plan, Py_ssize_t t, Py_ssize_t k, doubl
 
 
 cdef inline void add_row_to_all_csr(const Plan* plan, Py_ssize_t t, double factor, const double* a,
-                             double* W) noexcept nogil:
+                                    double* W) noexcept nogil:
     cdef const CSRRows* rows = &plan.rows.csr
     cdef Py_ssize_t u, k, K = plan.K, end = index_at(rows.starts, rows.wide, t + 1)
     cdef bint wide = rows.wide, single = rows.single

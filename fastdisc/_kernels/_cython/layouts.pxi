@@ -2,9 +2,9 @@
 #
 # A layout is a file of its own, with a member of Rows and an entry in the table below. `open` fills
 # in the rows, and `fetch` converts a block of them into dense float64 rows, for which the verbs of
-# dense blocks serve: the two are enough. A layout that is read in place (as CSR) gives all entries,
-# and `open` fills in rows.csr, through which single rows are read. Its weights are stored by column,
-# (d, K), so that a stored value reads contiguous memory.
+# dense blocks serve: the two are enough. A layout that is read in place (as CSR) gives all
+# entries, and `open` fills in rows.csr, through which single rows are read. Its weights are stored
+# by column, (d, K), so that a stored value reads contiguous memory.
 
 cdef struct Rows
 cdef struct Plan
@@ -261,7 +261,7 @@ cdef void gram(const Plan* plan, Py_ssize_t lo, Py_ssize_t m, const double* x, P
     H[plan.D * (plan.D + 1)] += sum(c, m)
 
 
-# --- single rows: x is the fetched row, or rows are read in place through rows.csr -----------------
+# --- single rows: x is the fetched row, or rows are read in place through rows.csr ----------------
 #
 # Rows are short: calls through the table take up to a fifth of the time of rows with 10 values.
 
