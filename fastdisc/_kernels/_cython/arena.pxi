@@ -20,5 +20,5 @@ cdef inline double* arena_doubles(Arena* arena, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline void* arena_bytes(Arena* arena, Py_ssize_t n) noexcept nogil:
-    """Room for n bytes of another type, likewise."""
+    """The same for n bytes of another type."""
     return arena_doubles(arena, (n + 7) // 8)

@@ -180,19 +180,20 @@ cdef struct Metric:
 cdef double measure(const Metric* metric, Py_ssize_t g, const MetricWorkspace* work) noexcept nogil:
     """The metric of one query."""
     cdef Py_ssize_t lo = metric.starts[g], n = metric.starts[g + 1] - lo, k = metric.k, i
+    cdef bint of_pairs = metric.code == RankMetric.KENDALL or metric.code == RankMetric.PAIRS
     cdef RankMetric code = metric.code
     cdef const double* y = metric.y + lo
     cdef const double* z = metric.z + lo
     cdef pair[double, double]* items = work.items
     cdef double best
-    if code == RankMetric.KENDALL or code == RankMetric.PAIRS:
-        for i in range(n):
+    for i in range(n):
+        if of_pairs:
             items[i].first, items[i].second = y[i], z[i]
-        sort(items, items + n)
+        else:   # highest scores first; of equal ones, lowest utilities
+            items[i].first, items[i].second = -z[i], y[i]
+    sort_ranks(items, n, n if of_pairs else k, code)
+    if of_pairs:
         return agreement(n, code, work)
-    for i in range(n):   # highest scores first; of equal ones, lowest utilities
-        items[i].first, items[i].second = -z[i], y[i]
-    sort_ranks(items, n, k, code)
     if code == RankMetric.NDCG or code == RankMetric.NDCG_WORST:
         best = best_gain(y, n, k, metric.discount, work.first)
         return ndcg(items, n, k, code == RankMetric.NDCG, metric.discount, best)

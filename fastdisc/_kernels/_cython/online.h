@@ -16,6 +16,15 @@ using tiles::isize;
 static const double MAX_SLOPE = 1e12;  // as in contract.py
 enum { BLOCK_ROWS = 64 };              // whose schedule is made at a time
 
+// Ask for n bytes. GCC takes a function that only prefetches for one without effects, and removes
+// calls of it, unless there is an assembler statement.
+static inline void prefetch_bytes(const char *p, isize n) {
+    for (isize j = 0; j < n; j += 64) tiles::prefetch_line<3>(p + j);
+#ifdef __GNUC__
+    __asm__ volatile("");
+#endif
+}
+
 // yes if a > b, else no. Of a plain choice the compiler may make a branch; of one between vectors
 // it does not.
 static inline double if_above(double a, double b, double yes, double no) {

@@ -68,7 +68,6 @@ cdef void score_speculatively(
         safe = spec.safe + (i - spec.first) * then.run
         while c.t < c.end:
             m = min(GROUP_ROWS, c.end - c.t)
-            prefetch_rows(then, c.t, PREFETCH_BYTES, m)
             x = fetch(plan, c.t, m, work.x, &ld)
             if single_dense(plan):
                 Z[0] = Z[1] = Z[2] = Z[3] = then.w0[0]
@@ -143,7 +142,7 @@ cdef void prefetch_unsafe(
     const Epoch* epoch, const Speculation* spec, Py_ssize_t i
 ) noexcept nogil:
     """Prefetch the rows of run i that must be scored again: another core has read them."""
-    cdef Py_ssize_t t, j, begin, width = prefetchable_bytes(&epoch.plan)
+    cdef Py_ssize_t t, begin, width = prefetchable_bytes(&epoch.plan)
     cdef const double* safe
     if i >= spec.last or width == 0:
         return
@@ -151,8 +150,7 @@ cdef void prefetch_unsafe(
     safe = spec.safe + (i - spec.first) * epoch.run - begin
     for t in range(begin, min(epoch.plan.rows.n, begin + epoch.run)):
         if not safe[t] > spec.distance:
-            for j in range(0, width, 64):
-                prefetch_line(epoch.plan.rows.data + t * epoch.plan.rows.row + j)
+            prefetch_bytes(epoch.plan.rows.data + t * epoch.plan.rows.row, width)
 
 
 cdef void learn_speculated(

@@ -12,13 +12,13 @@ cdef struct GivenPairs:
 
 # A thread's buffers.
 cdef struct GivenWorkspace:
-    Strip strip
+    Strip* strip
     double* difference       # (STRIP,) z_v - z_u
 
 
 cdef GivenWorkspace make_given_workspace(Arena* arena) noexcept nogil:
     cdef GivenWorkspace work
-    work.strip = make_strip(arena)
+    work.strip = <Strip*>arena_bytes(arena, sizeof(Strip))
     work.difference = arena_doubles(arena, STRIP)
     return work
 
@@ -42,7 +42,7 @@ cdef void evaluate_given(
     for i in range(m):
         work.difference[i] = given.z[pairs[2 * i + 1]] - given.z[pairs[2 * i]]
         p[i] = 1
-    evaluate_pairs(&given.rule, 0, work.difference, m, &work.strip,
+    evaluate_pairs(&given.rule, 0, work.difference, m, work.strip,
                    LOSSES if given.x == NULL else CURVATURES)
     for i in range(m):
         if given.x != NULL:

@@ -1,6 +1,6 @@
 # Losses of an ordered pair (u, v), u preferred to v, as functions of a = margin + z_v - z_u.
 #
-# Each formula is written here, once. Two kinds of loops cannot use it: where each pair waits for
+# Each formula is written here, once. Two kinds of loops cannot use it: where each pair depends on
 # the one before, only the derivative is needed, and soon (`pair_slope` in online_pairs.h); and for
 # LOGISTIC the exponentials of pairs follow from one per row (pair_exponentials.h).
 
@@ -11,7 +11,8 @@ cdef extern from "online_pairs.h" namespace "online_pairs" nogil:
     double pair_slope(PairLoss loss, double a, double width)
 
 cdef enum:
-    STRIP = 512   # partners of a row that are evaluated at a time: four buffers of them stay in L1
+    STRIP = 512     # partners of a row that are evaluated at a time: four buffers stay in L1
+    MAX_LANES = 8   # of the widest vectors
 
 # What is asked of a strip of pairs: losses and derivatives; curvatures; curvatures of the pairs in
 # which the strip's rows are preferred.
@@ -24,12 +25,12 @@ cdef enum Wanted:
 cdef struct PairValues:
     double loss, slope, curvature, active
 
-# Buffers for the pairs of one row with up to STRIP rows.
+# Buffers for the pairs of one row with up to STRIP rows; padded for loops over whole vectors.
 cdef struct Strip:
-    double* p        # weights; the curvatures times weights, if these are wanted
-    double* loss
-    double* slope
-    double* active
+    double[STRIP + MAX_LANES] p        # weights; the curvatures times weights, if these are wanted
+    double[STRIP + MAX_LANES] loss
+    double[STRIP] slope
+    double[STRIP] active
 
 # A loss is a type, for which loops over pairs are compiled: asked for its code in each pair, they
 # would not be vectorised.
@@ -58,15 +59,6 @@ cdef PairRule pair_rule(rule) except *:
     result.loss = <PairLoss>checked("pair loss", rule[0], "PairLoss")
     result.margin, result.width = rule[1], rule[2]
     return result
-
-
-cdef Strip make_strip(Arena* arena) noexcept nogil:
-    cdef Strip strip
-    strip.p = arena_doubles(arena, STRIP + MAX_LANES)
-    strip.loss = arena_doubles(arena, STRIP + MAX_LANES)
-    strip.slope = arena_doubles(arena, STRIP)
-    strip.active = arena_doubles(arena, STRIP)
-    return strip
 
 
 cdef inline PairValues hinge_values(double a, double p) noexcept nogil:
@@ -127,29 +119,27 @@ cdef inline PairValues pair_values(
 
 
 cdef void evaluate_strip(
-    const PairRule* rule, double zu, const double* z, Py_ssize_t m, const Strip* strip,
+    const PairRule* rule, double zu, const double* z, Py_ssize_t m, Strip* strip,
     Wanted wanted, const PairFormula* formula
 ) noexcept nogil:
-    cdef double* p = strip.p
-    cdef double* loss = strip.loss
-    cdef double* slope = strip.slope
-    cdef double* active = strip.active
     cdef PairRule own = rule[0]   # a copy that no store below can change
     cdef PairValues values
     cdef double sign
     cdef Py_ssize_t i
     if wanted == LOSSES:
         for i in range(m):
-            values = pair_values(&own, z[i] - zu, p[i], formula)
-            loss[i], slope[i], active[i] = values.loss, values.slope, values.active
+            values = pair_values(&own, z[i] - zu, strip.p[i], formula)
+            strip.loss[i], strip.slope[i] = values.loss, values.slope
+            strip.active[i] = values.active
         return
     sign = -1 if wanted == CURVATURES_AS_OTHER else 1
     for i in range(m):
-        p[i] = pair_values(&own, sign * (z[i] - zu), p[i], formula).curvature
+        values = pair_values(&own, sign * (z[i] - zu), strip.p[i], formula)
+        strip.p[i] = values.curvature
 
 
 cdef void evaluate_pairs(
-    const PairRule* rule, double zu, const double* z, Py_ssize_t m, const Strip* strip,
+    const PairRule* rule, double zu, const double* z, Py_ssize_t m, Strip* strip,
     Wanted wanted
 ) noexcept nogil:
     """The pairs of a row of score zu with m rows of scores z: what is wanted, times strip.p"""

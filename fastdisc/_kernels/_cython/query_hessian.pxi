@@ -14,7 +14,7 @@ cdef struct HessianProblem:
 
 # A thread's buffers.
 cdef struct HessianWorkspace:
-    Strip strip
+    Strip* strip
     double* C                # (n, n) curvatures of a small query
     double* Y                # (rows, D) L X
     double* P                # (rows, D) X
@@ -25,7 +25,7 @@ cdef HessianWorkspace make_hessian_workspace(
 ) noexcept nogil:
     cdef HessianWorkspace work
     cdef Py_ssize_t D = problem.D
-    work.strip = make_strip(arena)
+    work.strip = <Strip*>arena_bytes(arena, sizeof(Strip))
     work.C = arena_doubles(arena, MAX_PAIRWISE_ROWS * MAX_PAIRWISE_ROWS)
     work.Y = arena_doubles(arena, max(problem.block, GATHERED_ROWS) * D)
     # Four more rows: `axpy4` prefetches beyond the last.
@@ -66,7 +66,7 @@ cdef double add_laplacian_row(
     while v < last:
         m = min(STRIP, last - v)
         pair_weights(q, u, v, m, p)
-        evaluate_pairs(&q.rule, problem.z[u], problem.z + v, m, &work.strip, wanted)
+        evaluate_pairs(&q.rule, problem.z[u], problem.z + v, m, work.strip, wanted)
         degree += sum(<const double*>p, m)
         for i in range(m):
             p[i] = -p[i]
@@ -107,17 +107,16 @@ cdef void multiply_small_query(
     cdef Py_ssize_t n = hi - lo, D = problem.D, u, v, first
     cdef const double* P = work.P + filled * D
     cdef double* Y = work.Y + filled * D
+    cdef double* p = work.strip.p
     cdef double* c
-    cdef Strip strip = work.strip
     memset(work.C, 0, n * n * sizeof(double))
     for u in range(n):
         c, first = work.C + u * n, q.below[lo + u] - lo
-        strip.p = c + first
-        pair_weights(q, lo + u, lo + first, n - first, strip.p)
-        evaluate_pairs(
-            &q.rule, problem.z[lo + u], problem.z + lo + first, n - first, &strip, CURVATURES)
+        pair_weights(q, lo + u, lo + first, n - first, p)
+        evaluate_pairs(&q.rule, problem.z[lo + u], problem.z + lo + first, n - first, work.strip,
+                       CURVATURES)
         for v in range(first, n):
-            c[v] = -c[v]
+            c[v] = -p[v - first]
             work.C[v * n + u] = c[v]
     memset(Y, 0, n * D * sizeof(double))
     for u in range(n):

@@ -49,13 +49,19 @@ static inline void count_digits(const Key *keys, isize a, isize b, int pass,
 // Counts of the parts of a list, one after the other, become the places to which each part's keys
 // of each digit are moved.
 static inline void start_digits(std::int64_t *counts, isize parts) {
+    const isize digits = (isize)1 << DIGIT_BITS;
     std::int64_t sum = 0;
-    for (isize k = 0; k < (isize)1 << DIGIT_BITS; k++)
-        for (isize part = 0; part < parts; part++) {
-            std::int64_t &entry = counts[(part << DIGIT_BITS) + k], count = entry;
-            entry = sum;
-            sum += count;
-        }
+    auto start = [&](isize place) {
+        const std::int64_t count = counts[place];
+        counts[place] = sum;
+        sum += count;
+    };
+    if (parts == 1) {  // a tenth of the time of queries of 200 rows
+        for (isize k = 0; k < digits; k++) start(k);
+        return;
+    }
+    for (isize k = 0; k < digits; k++)
+        for (isize part = 0; part < parts; part++) start(part * digits + k);
 }
 
 static inline void move_by_digit(const Key *keys, isize a, isize b, int pass,

@@ -357,10 +357,9 @@ template <isize V> static void sum_leaf(const Tree &tree, isize a, isize b, Tota
     alignas(64) double z[V * L], x[V * L], s[V * L], place[V * L], sums[V * L];
     const isize m = b - a;
     const Term &term = tree.term;
-    const double *scores = tree.ranks.z;
     for (isize i = 0; i < V * L; i++) {
-        z[i] = i < m ? scores[a + i] : -std::numeric_limits<double>::infinity();
-        x[i] = i < m ? (term.x ? term.x[a + i] : term.zero_x ? 0 : scores[a + i]) : 0;
+        z[i] = i < m ? tree.ranks.z[a + i] : -std::numeric_limits<double>::infinity();
+        x[i] = i < m ? (term.x ? term.x[a + i] : term.zero_x ? 0 : tree.ranks.z[a + i]) : 0;
         s[i] = i < m ? weight(tree, a + i) : 0;
         place[i] = (double)i;
     }

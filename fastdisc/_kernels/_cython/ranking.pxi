@@ -22,7 +22,6 @@ cdef extern from "pair_exponentials.h" namespace "pair_exponentials" nogil:
 cdef enum:
     MAX_PAIRWISE_ROWS = 96   # of a query whose pairs are visited one by one, if there is a choice
     MAX_EXPONENT = 690       # of a difference of scores whose exponential is a positive float64
-    MAX_LANES = 8            # of the widest vectors: a query is padded by as many rows
     MAX_FACTORS = 400        # of a product, each up to 2, so that one more strip stays in float64
 
 # As in contract.py; `rule` has the loss of the pairs.
@@ -39,7 +38,7 @@ cdef struct Queries:
 
 # A thread's buffers.
 cdef struct QueryWorkspace:
-    Strip strip
+    Strip* strip
     QueryRows rows           # (n + MAX_LANES,) each, for LOGISTIC
     TreeWorkspace tree       # for other losses
 
@@ -61,7 +60,7 @@ cdef QueryWorkspace make_query_workspace(Arena* arena, const Queries* q) noexcep
     cdef QueryWorkspace work
     cdef Py_ssize_t padded = q.longest + MAX_LANES
     memset(&work, 0, sizeof(QueryWorkspace))
-    work.strip = make_strip(arena)
+    work.strip = <Strip*>arena_bytes(arena, sizeof(Strip))
     if q.rule.loss == PairLoss.LOGISTIC:
         work.rows.z, work.rows.E = arena_doubles(arena, padded), arena_doubles(arena, padded)
         work.rows.F, work.rows.e = arena_doubles(arena, padded), arena_doubles(arena, padded)
@@ -103,7 +102,7 @@ cdef inline void pair_weights(
 
 cdef void loss_by_pairs(
     const Queries* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, double* e, double* out,
-    const Strip* strip
+    Strip* strip
 ) noexcept nogil:
     """e = dE/dz of one query, pair by pair; out += loss, weight of the active pairs   (10.46)"""
     cdef Py_ssize_t u, v, i, m
@@ -124,7 +123,7 @@ cdef void loss_by_pairs(
 
 cdef void product_by_pairs(
     const Queries* q, Py_ssize_t lo, Py_ssize_t hi, const double* z, const double* x, double* out,
-    const Strip* strip
+    Strip* strip
 ) noexcept nogil:
     """The curvature of one query times x, pair by pair"""
     cdef double* p = strip.p
@@ -246,7 +245,7 @@ cdef void loss_of_query(
         fill_rows(z + lo, hi - lo, center, &work.rows)
         loss_by_exponentials(q, lo, hi, z, e, out, work)
     elif logistic or hi - lo <= MAX_PAIRWISE_ROWS:
-        loss_by_pairs(q, lo, hi, z, e, out, &work.strip)
+        loss_by_pairs(q, lo, hi, z, e, out, work.strip)
     else:
         loss_by_tree(q, lo, hi, z, e, out, &work.tree, threads)
 
@@ -261,7 +260,7 @@ cdef void product_of_query(
         for i in range(lo, hi):
             out[i] = NAN
     elif q.rule.loss == PairLoss.LOGISTIC or hi - lo <= MAX_PAIRWISE_ROWS:
-        product_by_pairs(q, lo, hi, z, u, out, &work.strip)
+        product_by_pairs(q, lo, hi, z, u, out, work.strip)
     else:
         product_by_tree(q, lo, hi, z, u, out, &work.tree, threads)
 
