@@ -42,8 +42,7 @@ def test_tables_describe_all_losses():
 
 def test_cython_has_the_same_codes():
     cython = _kernels.load("cython")
-    if not hasattr(cython, "ENUMS"):
-        pytest.skip("the compiled module does not tell its codes")
+    assert set(cython.ENUMS) >= {"MarginLoss", "LearningRate", "PairLoss", "RankMetric"}
     for name, codes in cython.ENUMS.items():
         assert codes == {member.name: int(member) for member in getattr(enums, name)}
     kinds = {kind.__name__ for kind in vars(enums).values() if isinstance(kind, type)}

@@ -29,7 +29,7 @@ cdef extern from "online.h" namespace "online" nogil:
 
 cdef enum:
     CHECKED_ROWS = 512      # after which the number of mistakes decides between groups and blocks
-    PREFETCH_BYTES = 4096   # of the start of a run; of blocks, how far ahead
+    PREFETCH_BYTES = 4096   # of the start of a run; distance of the prefetches of a block
 
 cdef struct Cursor:
     Py_ssize_t i            # of the run

@@ -40,7 +40,7 @@ cdef Py_ssize_t make_schedule(Epoch* epoch, Py_ssize_t t, Py_ssize_t m) noexcept
     """The schedule of rows t to t + m, BLOCK_ROWS at most; the number of rows, fewer if the scale
     factor is to be applied after them.
 
-    What changes from row to row is in local variables: in the struct, each row would wait for the
+    What changes from row to row is in local variables: in the struct, each row would depend on the
     stores of the row before.
     """
     cdef Schedule* to = &epoch.schedule

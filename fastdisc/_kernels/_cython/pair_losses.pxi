@@ -1,6 +1,6 @@
 # Losses of an ordered pair (u, v), u preferred to v, as functions of a = margin + z_v - z_u.
 #
-# Each formula is written here, once. Two kinds of loops cannot use it: where each pair waits for
+# Each formula is written here, once. Two kinds of loops cannot use it: where each pair depends on
 # the one before, only the derivative is needed, and soon (`pair_slope` in online_pairs.h); and for
 # LOGISTIC the exponentials of pairs follow from one per row (pair_exponentials.h).
 
