@@ -200,7 +200,7 @@ def _class_factors(weight: Mapping[Any, Any], classes: Array) -> Array:
     known = set(labels)
     unknown = [label for label in weight if label not in known]
     if unknown:
-        raise ValueError(f"The classes, {unknown}, are not in class_label")
+        raise ValueError(f"class_weight has labels that are not in y: {unknown}")
     factors = np.array([weight.get(label, 1.0) for label in labels], dtype=np.float64)
     if not (np.isfinite(factors) & (factors >= 0)).all():
         raise ValueError(f"class_weight has values that are not finite and >= 0: {weight!r}")

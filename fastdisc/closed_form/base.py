@@ -163,13 +163,14 @@ class FromMoments(ClassifierMixin, BaseEstimator):
         if type(other) is not type(self):
             raise ValueError(f"merge: cannot merge {self!r} with {other!r}")
         self._check_compatible(other, "merge")
-        own, others = (getattr(model, "feature_names_in_", None) for model in (self, other))
-        differ = own is not None and others is not None and not np.array_equal(own, others)
-        if other.n_features_in_ != self.n_features_in_ or differ:
+        if other.n_features_in_ != self.n_features_in_:
             raise ValueError(
-                f"merge: {self.n_features_in_} columns here, {other.n_features_in_} there, or "
-                "columns with other names"
+                f"merge: this model has {self.n_features_in_} columns, the other has "
+                f"{other.n_features_in_}"
             )
+        own, others = (getattr(model, "feature_names_in_", None) for model in (self, other))
+        if own is not None and others is not None and not np.array_equal(own, others):
+            raise ValueError("merge: the columns of the other model have other names")
         if not same_basis(self, other):
             raise ValueError(
                 "merge: the models have bases that are not the same: their features cannot be "

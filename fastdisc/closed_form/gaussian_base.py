@@ -47,7 +47,9 @@ class GaussianFromMoments(FromMoments):
 
     def _require_moments(self, method: str) -> None:
         if self.covariance_estimator is not None:
-            raise ValueError(f"{method} has no covariance_estimator: that needs all rows at once")
+            raise ValueError(
+                f"{method} does not support covariance_estimator, which needs all rows at once"
+            )
 
     @property
     def _kind(self) -> MomentKind:

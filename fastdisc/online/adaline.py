@@ -243,7 +243,7 @@ class Adaline(OnlineLearner):
     def _check_parameters(self) -> None:
         check_choice(self.solver, "solver", ("online", "batch"))
         if self.solver == "batch" and self.early_stopping:
-            raise ValueError("early_stopping is for solver='online'")
+            raise ValueError("solver 'batch' does not support early_stopping")
         super()._check_parameters()
 
     def _check_step(self) -> None:

@@ -240,10 +240,14 @@ class OnlineLearner(LinearClassifier):
         warm = self.warm_start and hasattr(self, "coef_") if warm is None else warm
         if warm and coef is None:
             coef, intercept = self.coef_, self.intercept_
-            if coef.shape != (K, d) or not np.array_equal(classes, self.classes_):
+            if coef.shape != (K, d):
                 raise ValueError(
-                    f"warm_start: the last fit had {coef.shape} weights, this one {(K, d)}, or "
-                    "other classes"
+                    f"warm_start: the last fit had {coef.shape} weights, this one has {(K, d)}"
+                )
+            if not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    f"warm_start: the last fit had classes {self.classes_.tolist()}, this one has "
+                    f"{classes.tolist()}"
                 )
         if coef is not None:
             coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))

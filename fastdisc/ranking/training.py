@@ -216,8 +216,8 @@ def _solve_online(data: Data, start: Array | None, settings: Settings) -> Soluti
         raise ValueError("solver 'online' does not support a penalty: l1_ratio must be 0")
     if settings.solver not in ("auto", "online"):
         raise ValueError(
-            "zero weights minimise loss 'hinge': there is nothing for solver "
-            f"{settings.solver!r} to find. Take solver='online', or loss='margin'"
+            f"solver {settings.solver!r} cannot minimise loss 'hinge', whose minimum is at zero "
+            "weights: take solver='online', or loss='margin'"
         )
     if settings.standardize or settings.loss == "ndcg" or len(data.offset):
         raise ValueError("solver 'online' does not support standardize, offset or loss 'ndcg'")

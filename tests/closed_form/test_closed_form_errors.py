@@ -144,7 +144,7 @@ CALLS = {
     ),
     "merge, other columns": (
         lambda model: model.merge(LinearDiscriminantAnalysis().fit(X[:, :2], Y)),
-        "3 columns here, 2 there",
+        "this model has 3 columns, the other has 2",
     ),
     "sample, no row": (lambda model: model.sample(0), "n must be a whole number >= 1"),
 }

@@ -181,7 +181,7 @@ BAD_FOR_ONE = {
     "batch that holds out": (
         "Adaline",
         {"solver": "batch", "early_stopping": True},
-        "early_stopping is for solver='online'",
+        "solver 'batch' does not support early_stopping",
     ),
     "C zero": ("SigmoidRegression", {"C": 0}, "C must be a number > 0"),
     "eta negative": (

@@ -63,7 +63,7 @@ BAD = {
     "solver unknown": ({"solver": "magic"}, "solver must be one of"),
     "hinge has no batch solver": (
         {"loss": "hinge", "solver": "newton"},
-        "zero weights minimise loss 'hinge'",
+        "cannot minimise loss 'hinge'",
     ),
     "L1 and a solver without": (
         {"l1_ratio": 1.0, "solver": "lbfgs"},
