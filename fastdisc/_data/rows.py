@@ -15,7 +15,7 @@ from .._kernels.contract import Array
 from .._kernels.enums import MomentKind
 
 MAX_SLICE_CELLS = 1 << 18  # cells that are worked on at a time outside the kernels
-RowIndex = slice | Array
+RowIndex = slice | Array  # of step 1; or row numbers, not a mask
 
 
 class Rows(Protocol):

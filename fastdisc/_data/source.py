@@ -1,7 +1,8 @@
 """The contract of a data source, and the source that holds its rows in memory.
 
 A source runs a task over its rows and merges the partial sums in a fixed order (`reduce`), and
-draws reproducible samples (`draw`). Objectives ask nothing else of where rows come from.
+draws reproducible samples (`draw`). Tasks need no more than that; `RowSums` still needs the members
+of `MemorySource` that concern its batch, its classes and its columns.
 """
 
 from __future__ import annotations

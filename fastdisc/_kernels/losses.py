@@ -48,12 +48,11 @@ class PairLossSpec(NamedTuple):
 
     name: str
     curvature_bound: float  # sup of the second derivative by a; of HUBER in units of 1 / width
-    smooth: bool
 
 
 PAIR_LOSSES: dict[int, PairLossSpec] = {
-    PairLoss.HINGE: PairLossSpec("hinge", 1.0, False),
-    PairLoss.SQUARED_HINGE: PairLossSpec("squared_hinge", 2.0, True),
-    PairLoss.HUBER: PairLossSpec("huber", 1.0, True),
-    PairLoss.LOGISTIC: PairLossSpec("logistic", 0.25, True),
+    PairLoss.HINGE: PairLossSpec("hinge", 1.0),
+    PairLoss.SQUARED_HINGE: PairLossSpec("squared_hinge", 2.0),
+    PairLoss.HUBER: PairLossSpec("huber", 1.0),
+    PairLoss.LOGISTIC: PairLossSpec("logistic", 0.25),
 }

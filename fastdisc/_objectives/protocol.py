@@ -143,12 +143,13 @@ class Objective(Protocol):
     ) -> HessianOperator:
         """The Hessian at W, with products in float32 if that is faster and `precision` allows it.
 
-        `previous`, the operator of an earlier step, may lend its preconditioner.
+        The preconditioner of `previous`, the operator of an earlier step, may be reused.
         """
         ...
 
     def sample(self, m: int, seed: int, by_norm: bool = False) -> Objective:
-        """An estimate of the objective from about m rows; itself if m is the number of rows."""
+        """An estimate of the objective from about m rows. Of all rows if m is their number: itself,
+        or the same with rows standardised in memory, where that keeps digits of the Hessian."""
         ...
 
     def columns(self, chosen: Array) -> Objective:

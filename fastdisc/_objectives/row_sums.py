@@ -113,6 +113,9 @@ class RowSums(DataTerm):
         self.X, self.n_rows = source.X, source.n_rows
         if n_outputs is None:
             n_outputs = len(self.source.class_counts) if self.spec.multiple_outputs else 1
+        if self.spec.multiple_outputs and len(self.source.class_counts) > n_outputs:
+            found = len(self.source.class_counts)
+            raise ValueError(f"a loss of {n_outputs} outputs, but {found} classes among the rows")
         self.shape = n_outputs, source.n_columns + 1
         self.penalty = Penalty(self.shape)
         lowest = Precision.FLOAT32 if self.X.float32_products else Precision.FLOAT64
@@ -284,7 +287,9 @@ class RowSums(DataTerm):
         """B (K, K) at zero weights; the bound of the loss for a single score."""
         if self.shape[0] == 1:
             return np.array([[self.spec.curvature_bound]])
-        p = self.source.class_fractions
+        p = np.zeros(self.shape[0])  # the last classes may have no rows
+        fractions = self.source.class_fractions
+        p[: len(fractions)] = fractions
         return np.diag(p) - np.outer(p, p)
 
     @property

@@ -68,8 +68,7 @@ class OneProblem:
         return [evaluate(W[0])]
 
     def sample(self, m: int, seed: int, by_norm: bool = False) -> OneProblem:
-        options = {"by_norm": True} if by_norm else {}
-        return OneProblem(self.objective.sample(m, seed, **options))
+        return OneProblem(self.objective.sample(m, seed, by_norm))
 
     def use_float64(self) -> OneProblem:
         precise = self.objective.use_float64()

@@ -1,8 +1,8 @@
-"""Costs of gradients and Hessians, and the sizes of the samples that Newton's method grows through.
+"""Costs of gradients and Hessians, and the sizes of the growing samples of Newton's method.
 
 A sample of m rows has its optimum, and its Hessian, within about sqrt(D / m) of those of all rows,
-D being the number of weights. All thresholds of Newton's method are here, each with the measurement
-that decided it.
+D being the number of weights. The thresholds that concern samples are here, each with the
+measurement that decided it; those of the descent on all rows are in `newton.py`.
 """
 
 from __future__ import annotations

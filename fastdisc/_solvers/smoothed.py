@@ -39,8 +39,8 @@ def solve(
     certified: bool = True,
     fallback: Solve | None = None,
 ) -> Result:
-    """Minimise exact(W) by way of objectives(width), which are smooth, below it, and nearer to it
-    the smaller the width.
+    """Minimise exact(W) through smooth lower bounds objectives(width), which converge to it as the
+    width goes to 0.
 
     1. minimise the smooth objective, as far as it is worth
     2. the gap: what smoothing takes off the exact value, and how far the smooth value may be from

@@ -108,10 +108,12 @@ def _has_known_columns(X: Array, estimator: Any) -> bool:
 
 def _csr_rows(X: Any) -> CSRRows:
     _check_csr_structure(X)
-    data = X.data if X.dtype in CSR_DTYPES else X.data.astype(np.float64)
+    stored = slice(X.indptr[-1])  # the arrays may be longer
+    data = X.data[stored]
+    data = data if data.dtype in CSR_DTYPES else data.astype(np.float64)
     is_wide = X.indices.dtype == np.int64 or X.indptr.dtype == np.int64
     index_dtype = np.int64 if is_wide else np.int32
-    indices = np.ascontiguousarray(X.indices, dtype=index_dtype)
+    indices = np.ascontiguousarray(X.indices[stored], dtype=index_dtype)
     indptr = np.ascontiguousarray(X.indptr, dtype=index_dtype)
     return CSRRows(np.ascontiguousarray(data), indices, indptr, X.shape[1])
 
@@ -125,6 +127,7 @@ def _check_csr_structure(X: Any) -> None:
             "X is not a valid CSR matrix: indptr must rise from 0 to at most the number of stored "
             "values"
         )
+    indices = indices[: indptr[-1]]
     if len(indices) and not (indices.min() >= 0 and indices.max() < X.shape[1]):
         raise ValueError(
             f"X is not a valid CSR matrix: a column index is outside 0 to {X.shape[1] - 1}"

@@ -101,11 +101,32 @@ def test_built_in_losses_cannot_be_replaced():
         register_loss(RowLoss.LOGISTIC, LOSSES[RowLoss.SQUARED])
 
 
-def test_losses_of_several_scores_are_not_for_sweep_many(rng):
+def test_losses_of_several_scores_are_not_for_sweep_many(rng, backend):
     batch = Batch(make_features(rng, 30, 3), np.zeros(30, np.int32), np.ones(1))
     signs, W = np.ones((1, 2), np.int8), np.zeros((2, 4))
-    with pytest.raises(ValueError, match="not one of a single score"):
-        _kernels.load("numba").sweep_many(batch, RowLoss.SOFTMAX, signs, W, 1, GRID, 1)
+    with pytest.raises(ValueError, match="row loss 1 is not one of 1 scores per row"):
+        backend.sweep_many(batch, RowLoss.SOFTMAX, signs, W, 1, GRID, 1)
+
+
+def test_number_of_scores_must_be_that_of_the_loss(rng, backend):
+    batch = Batch(make_features(rng, 30, 3), np.zeros(30, np.int32), np.ones(1))
+    W = np.zeros((3, 4))
+    with pytest.raises(ValueError, match="row loss 0 is not one of 3 scores per row"):
+        backend.sweep(batch, RowLoss.LOGISTIC, W, 1, GRID, 1)
+    with pytest.raises(ValueError, match="row loss 1 is not one of 1 scores per row"):
+        backend.hessian_product(batch, RowLoss.SOFTMAX, W[:1], W[:1], GRID, 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"r": np.zeros(29, np.int32)}, {"s": np.ones(31)}, {"o": np.zeros((29, 1))}],
+    ids=["r", "s", "o"],
+)
+def test_compiled_kernels_refuse_arrays_of_another_length(rng, change):
+    batch = Batch(make_features(rng, 30, 3), np.zeros(30, np.int32), np.ones(1))
+    with pytest.raises(ValueError, match=f"{next(iter(change))} has .* numbers, X has 30 rows"):
+        batch = batch._replace(**change)
+        _kernels.load("cython").sweep(batch, RowLoss.LOGISTIC, np.zeros((1, 4)), 1, GRID, 1)
 
 
 # --- a new loss -----------------------------------------------------------------------------------

@@ -68,6 +68,18 @@ def test_strided_csr_is_converted(part):
     assert np.array_equal(fit(strided).coef_, fit(S).coef_)
 
 
+def test_surplus_of_csr_arrays_is_ignored():
+    S = sparse.csr_array(SPARSE_X)
+    data, indices = np.append(S.data, [1e6] * 9), np.append(S.indices, [0] * 9)
+    longer = sparse.csr_array(SPARSE_X.shape)
+    longer.data, longer.indices, longer.indptr = data, indices, S.indptr
+    weight = np.linspace(1, 2, 30)
+    for options in ({"standardize": True}, {"solver": "lbfgs"}):
+        model = LogisticRegression(**options).fit(longer, Y, sample_weight=weight)
+        expected = LogisticRegression(**options).fit(S, Y, sample_weight=weight)
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
 @pytest.mark.parametrize("part", ["indices", "indptr"])
 def test_invalid_csr_is_refused(part):
     S = sparse.csr_array(SPARSE_X)

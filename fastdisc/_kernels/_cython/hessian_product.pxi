@@ -35,10 +35,10 @@ def hessian_product(batch, int loss, W, V, grid, int n_threads):
     cdef SweepJob job
     memset(&job, 0, sizeof(SweepJob))
     X, _, s, o = batch
-    job.loss, job.order = find_loss(loss, False), 1
+    job.loss, job.order = find_loss(loss, len(W)), 1
     job.plan = make_plan(X, W.shape[0], grid[0], grid[2])
     shorten_blocks(&job.plan)
-    set_targets(&job.targets, None, s, o)
+    set_targets(&job.targets, &job.plan, None, s, o)
     arrays = (set_weights(&job.weights, &job.plan, W), set_weights(&job.direction, &job.plan, V))
     part = run_sweep(&job, product_chunk, 0, 0, grid[1], n_threads)
     result = merge_gradient(&job, merge_totals(&job, part), part, n_threads)

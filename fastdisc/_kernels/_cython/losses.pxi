@@ -309,11 +309,13 @@ LOSS_TABLE[<int>RowLoss.SQUARED] = LossFunctions(
     product_squared[float], product_squared[double], False, False)
 
 
-cdef const LossFunctions* find_loss(int loss, bint single_output) except NULL:
-    """The functions of a loss; ValueError if it is unknown, or not of a single score."""
+cdef const LossFunctions* find_loss(int loss, Py_ssize_t K) except NULL:
+    """The functions of a loss of K scores per row; ValueError if it is unknown, or not of K."""
     cdef const LossFunctions* functions = &LOSS_TABLE[checked("row loss", loss, "RowLoss")]
-    if single_output and functions.multiple_outputs:
-        raise ValueError(f"row loss {loss} is not one of a single score")
+    if functions.loss_double == NULL:
+        raise ValueError(f"the cython backend has no row loss {loss}")
+    if functions.multiple_outputs != (K > 1):
+        raise ValueError(f"row loss {loss} is not one of {K} scores per row")
     return functions
 
 

@@ -243,7 +243,7 @@ def class_moments(batch, shift, group, int kind, grid, int n_threads):
     job.kind = <MomentKind>checked("moment kind", kind, "MomentKind")
     X, r, s, _ = batch
     job.plan = make_plan(X, 1, grid[0], False)
-    set_targets(&job.targets, r, s, None)
+    set_targets(&job.targets, &job.plan, r, s, None)
     job.shift, job.group, job.chunk = &shift_[0, 0], &group_[0], grid[1]
     job.K, job.groups = shift_.shape[0], int(group.max()) + 1
     plan_moments(&job)

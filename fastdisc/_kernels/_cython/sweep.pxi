@@ -223,17 +223,28 @@ cdef void sweep_chunk(const void* task, Py_ssize_t c, char* workspace) noexcept 
         sweep_rows(job, lo, hi, out, &b64)
 
 
-cdef void set_targets(Targets* targets, object r, object s, object o) except *:
+cdef int check_length(str name, Py_ssize_t length, Py_ssize_t n) except -1:
+    """ValueError unless an array has a number for each row."""
+    if length != n:
+        raise ValueError(f"{name} has {length} numbers, X has {n} rows")
+    return 0
+
+
+cdef void set_targets(Targets* targets, const Plan* plan, object r, object s, object o) except *:
     """The targets, weights and offsets of a batch; r or o may be None."""
+    cdef Py_ssize_t n = plan.rows.n
     cdef const int32_t[::1] r_
     cdef const double[::1] s_ = s
     cdef const double[:, ::1] o_
+    check_length("s", s_.shape[0], n if s_.shape[0] != 1 else 1)
     targets.s, targets.s_step = &s_[0], s_.shape[0] > 1
     if r is not None:
         r_ = r
+        check_length("r", r_.shape[0], n)
         targets.r = &r_[0]
     if o is not None and len(o):
         o_ = o
+        check_length("o", o_.shape[0] * o_.shape[1], n * plan.K)
         targets.o = &o_[0, 0]
 
 
@@ -312,11 +323,11 @@ def sweep(batch, int loss, W, int order, grid, int n_threads):
     cdef Py_ssize_t K = W.shape[0], pairs = K * (K + 1) // 2 if order == 2 else 0
     memset(&job, 0, sizeof(SweepJob))
     X, r, s, o = batch
-    job.loss, job.order = find_loss(loss, False), order
+    job.loss, job.order = find_loss(loss, K), order
     job.plan = make_plan(X, K, grid[0], order < 2 and grid[2])
     if order < 2:   # a Hessian takes long blocks, and `gram_strips` prefetches the next one
         shorten_blocks(&job.plan)
-    set_targets(&job.targets, r, s, o)
+    set_targets(&job.targets, &job.plan, r, s, o)
     arrays = set_weights(&job.weights, &job.plan, W)
     part = run_sweep(&job, sweep_chunk, 2, pairs, grid[1], n_threads)
     total = merge_totals(&job, part)

@@ -82,14 +82,14 @@ def sweep_many(batch, int loss, signs, W, int order, grid, int n_threads):
     cdef Py_ssize_t K = W.shape[0]
     memset(&job, 0, sizeof(SweepJob))
     X, r, s, _ = batch
-    job.loss, job.order = find_loss(loss, True), order
+    job.loss, job.order = find_loss(loss, 1), order
     job.plan = make_plan(X, K, grid[0], order < 2 and grid[2])
     target = np.ascontiguousarray(signs.T > 0, dtype=np.int32)
     part = np.ascontiguousarray(signs.T != 0, dtype=np.float64)
     job.problems.groups, job.problems.all_included = signs.shape[0], bool(signs.all())
     job.problems.target = <const int32_t*>cnp.PyArray_DATA(target)
     job.problems.part = <const double*>cnp.PyArray_DATA(part)
-    set_targets(&job.targets, r, s, None)
+    set_targets(&job.targets, &job.plan, r, s, None)
     arrays = set_weights(&job.weights, &job.plan, W), target, part
     sums = run_sweep(&job, sweep_many_chunk, 2 * K, K if order == 2 else 0, grid[1], n_threads)
     total = merge_totals(&job, sums)

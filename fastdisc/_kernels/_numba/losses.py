@@ -242,11 +242,12 @@ def remove_loss(code: int) -> None:
     del _types[code], LOSSES[code]
 
 
-def loss_argument(loss: int, single_output: bool = False) -> Any:
-    """A loss as jitted code takes it; ValueError if it is unknown, or not of a single score."""
+def loss_argument(loss: int, K: int) -> Any:
+    """A loss of K scores per row as jitted code takes it; ValueError if it is unknown, or not of
+    K."""
     code = checked("row loss", loss, LOSSES)
-    if single_output and LOSSES[code].multiple_outputs:
-        raise ValueError(f"row loss {code} is not one of a single score")
+    if LOSSES[code].multiple_outputs != (K > 1):
+        raise ValueError(f"row loss {code} is not one of {K} scores per row")
     return _types[code](code) if code in _types else code
 
 

@@ -97,7 +97,8 @@ def driver(function: Function) -> Driver:
 
     def compiled(parallel: bool) -> Any:
         name = function.__name__ + "_parallel" * parallel
-        version = FunctionType(function.__code__, function.__globals__, name)  # type: ignore[attr-defined]
+        code: Any = function
+        version = FunctionType(code.__code__, code.__globals__, name)
         version.__qualname__ = name
         return jit(parallel)(version)
 

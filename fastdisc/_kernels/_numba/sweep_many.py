@@ -126,7 +126,7 @@ def sweep_many(
         arguments(X),
         Targets(batch.r, batch.s, NO_OFFSET),
         Problems(target, part),
-        loss_argument(loss, single_output=True),
+        loss_argument(loss, 1),
         split_weights(W, product_type(X, order < 2 and grid.float32)),
         int(order),
         plain_grid(grid),

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..contract import Array
 from ..enums import RowLoss
+from ..losses import ROW_LOSSES
 
 # Of a block's scores (N, K) and targets (N,): losses (N,), predicted classes (N,), derivatives by
 # the scores (N, K), and the curvature by scores i and j as a function of i and j.
@@ -68,4 +69,7 @@ def evaluate(loss: int, Z: Array, r: Array) -> Evaluated:
     """The function of a loss, applied; an unknown loss is an error."""
     if loss not in LOSSES:
         raise ValueError(f"the numpy backend has no row loss {int(loss)}")
+    K = Z.shape[1]
+    if ROW_LOSSES[loss].multiple_outputs != (K > 1):
+        raise ValueError(f"row loss {int(loss)} is not one of {K} scores per row")
     return LOSSES[loss](Z, r)
