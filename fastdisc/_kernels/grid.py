@@ -66,8 +66,8 @@ def moments_grid(
     """Blocks and chunks of `class_moments`.
 
     `sums` counts the numbers besides the scatter, which has `groups` matrices of `columns` columns.
-    A block is also the queue of a group: wide matrices do not fit in L2, and long queues save
-    trips to memory.
+    A block is also the buffer of a group: wide matrices do not fit in L2, and long buffers reduce
+    memory traffic.
     """
     n, _ = shape
     block = (256 if columns <= 64 else 512) if itemsize == 1 else 64 if columns <= 64 else 128

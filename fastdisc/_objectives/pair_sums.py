@@ -12,7 +12,7 @@ from .._data.rows import Rows
 from .._kernels._numpy.ranking import pair_values
 from .._kernels.contract import Array, PairRule
 from .._kernels.grid import pair_grid
-from .score_sums import NONE, ScoreSums
+from .score_sums import EMPTY, ScoreSums
 
 # Multiply-adds that take as long as a given pair, 15 ns (2M hinge pairs of 100k rows on one thread:
 # 31 ms).
@@ -31,7 +31,7 @@ class PairSums(ScoreSums):
         s: Array,
         rule: PairRule,
         *,
-        offset: Array = NONE,
+        offset: Array = EMPTY,
         backend: str | None = None,
         n_threads: int | None = None,
     ):

@@ -15,7 +15,7 @@ from .._data.rows import Rows
 from .._kernels.contract import Array, PairRule, Queries, QueryGrid
 from .._kernels.enums import PairLoss
 from .._kernels.grid import query_grid
-from .score_sums import MAX_HESSIAN_FLOPS, NONE, PairTotals, ScoreSums
+from .score_sums import EMPTY, MAX_HESSIAN_FLOPS, PairTotals, ScoreSums
 
 MIN_QUERY_ROWS = 64  # rows of a query in a sample, unless it has fewer
 MIN_CHUNK_ROWS = 128  # of a chunk of a gradient, which has partial sums of its own
@@ -43,10 +43,10 @@ class QuerySums(ScoreSums):
         s: Array,
         rule: PairRule,
         *,
-        gain: Array = NONE,
-        discount: Array = NONE,
+        gain: Array = EMPTY,
+        discount: Array = EMPTY,
         order: tuple[Array, ...] | None = None,
-        offset: Array = NONE,
+        offset: Array = EMPTY,
         backend: str | None = None,
         n_threads: int | None = None,
     ):

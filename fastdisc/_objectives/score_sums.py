@@ -21,7 +21,7 @@ from .hessian_operators import PlainOperator
 from .penalty import Penalty
 from .protocol import Capability, Costs, Evaluation, HessianOperator, Precision
 
-NONE = np.empty(0)
+EMPTY = np.empty(0)
 MAX_HESSIAN_FLOPS = 200_000_000  # pairs times columns: beyond, the Hessian is that of a sample
 
 
@@ -74,7 +74,7 @@ class ScoreSums(DataTerm):
         X: Rows,
         rule: PairRule,
         *,
-        offset: Array = NONE,
+        offset: Array = EMPTY,
         backend: str | None = None,
         n_threads: int | None = None,
     ):

@@ -1,7 +1,7 @@
 """Quasi-Newton descent as a state machine: it says where to evaluate next, and is given the result.
 
-One problem is a loop around `ask` and `receive`; many problems over shared rows are asked together
-and evaluated in one pass.
+One problem is a loop around `trial_point` and `receive`; the trial points of many problems over
+shared rows are evaluated in one pass.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Descent:
         self.last_hessian: Array | None = None
 
     @property
-    def ask(self) -> Array:
+    def trial_point(self) -> Array:
         """Where to evaluate next."""
         return self.W + self.t * self.p
 
@@ -94,7 +94,7 @@ class Descent:
         return self.found
 
     def receive(self, trial: Evaluation) -> None:
-        """Given the evaluation at `ask`, accept the step and choose the next, or shorten it."""
+        """Given the evaluation at `trial_point`, accept or shorten the step; choose the next."""
         if self.found is not None:
             shorter = next_step(self.found, self.slope, self.p, self.t, trial)  # 2
             if shorter is not None:
@@ -110,7 +110,7 @@ class Descent:
             decrease = self.found.value - trial.value
             self.stalled = self.stalled + 1 if decrease <= ROUNDING * abs(self.found.value) else 0
             self.steps, self.forgot = self.steps + 1, False
-        self.W, self.found = self.ask, trial
+        self.W, self.found = self.trial_point, trial
         self.norms = [*self.norms[-3:], gradient_norm(trial.gradient)]
         if self.record is not None and not self.again:
             self.stopped = self.record(trial, self.W)
@@ -187,5 +187,5 @@ class Descent:
     def result(self, tol: float, start: float, trace: Trace) -> Result:
         """Where it stopped; one step further than it evaluated if that step is safe."""
         converged = self.norm <= tol * start and not self.stopped
-        W = self.ask if converged and self.accept_unverified else self.W
+        W = self.trial_point if converged and self.accept_unverified else self.W
         return make_result(W, self.norm, start, tol, self.steps, trace, self.W)

@@ -31,7 +31,7 @@ def solve(objective: Objective, W: Array, *, tol: float, max_iter: int, trace: T
         record=lambda found, W: trace.add("lbfgs", found, W),
     )
     while True:
-        descent.receive(objective.value_and_gradient(descent.ask))  # 2
+        descent.receive(objective.value_and_gradient(descent.trial_point))  # 2
         start = gradient_norm(descent.evaluation.gradient) if start is None else start
         if descent.finished(tol * start, max_iter):
             break

@@ -195,16 +195,18 @@ class _Newton:
         )
 
     def _evaluate(
-        self, problems: SharedObjective, descents: list[Descent], asked: Sequence[int], order: int
+        self, problems: SharedObjective, descents: list[Descent], active: Sequence[int], order: int
     ) -> None:
-        """One pass for the problems asked."""
-        numbers = np.asarray(asked)
-        found = problems.evaluate([descents[k].ask for k in asked], numbers, order)
-        for k, evaluation in zip(asked, found, strict=True):
+        """One pass for the active problems."""
+        numbers = np.asarray(active)
+        found = problems.evaluate([descents[k].trial_point for k in active], numbers, order)
+        for k, evaluation in zip(active, found, strict=True):
             descents[k].receive(evaluation)
 
-    def _hessians(self, part: SharedObjective, W: Sequence[Array], asked: list[int]) -> list[Array]:
-        found = part.evaluate([W[k] for k in asked], np.array(asked), 2)
+    def _hessians(
+        self, part: SharedObjective, W: Sequence[Array], active: list[int]
+    ) -> list[Array]:
+        found = part.evaluate([W[k] for k in active], np.array(active), 2)
         return [evaluation.hessian for evaluation in found]  # type: ignore[misc]
 
     def _set_start_norms(self, part: SharedObjective) -> None:
@@ -376,7 +378,7 @@ def _final_weights(descent: Descent, share: float, all_rows: bool) -> Array:
     """The weights of a sample's solution: one more step is taken without evaluating it, which
     leaves less than the next sample will change."""
     stop = all_rows or descent.stuck or descent.t < 1 or _is_separable(descent, all_rows)
-    return descent.ask if not stop and _is_near(descent, share) else descent.W
+    return descent.trial_point if not stop and _is_near(descent, share) else descent.W
 
 
 def _is_solved(descent: Descent, share: float, all_rows: bool) -> bool:

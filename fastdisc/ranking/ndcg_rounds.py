@@ -11,7 +11,7 @@ from .. import metrics
 from .._kernels.contract import Array
 from .._objectives.coordinates import Problem
 from .._objectives.query_sums import QuerySums
-from .._objectives.score_sums import NONE
+from .._objectives.score_sums import EMPTY
 from .._solvers.result import Result, Trace
 from .._validation.queries import check_rank_limit
 
@@ -36,7 +36,7 @@ def solve_rounds(
     best, last, found, fixed, n_iter = None, None, [], False, 0
     keep = np.flatnonzero(np.broadcast_to(data.s > 0, data.n_rows))
     if not W.any() and not len(data.offset):
-        plain = solve(data.replace(gain=NONE), W)
+        plain = solve(data.replace(gain=EMPTY), W)
         W, n_iter = plain.W, plain.n_iter
     k = check_rank_limit(truncation, "truncation")
     for _ in range(MAX_ROUNDS):

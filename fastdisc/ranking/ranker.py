@@ -14,7 +14,7 @@ from .._data.outputs import outputs
 from .._data.rows import Rows
 from .._kernels.contract import Array
 from .._kernels.enums import Activation
-from .._objectives.score_sums import NONE
+from .._objectives.score_sums import EMPTY
 from .._validation.arrays import check_offset, check_rows, check_sample_weight
 from .._validation.parameters import check_number
 from .._validation.queries import (
@@ -466,8 +466,8 @@ def check_targets(
 
 
 def _check_offset(offset: Any, X: Rows) -> Array:
-    """(N,) float64, or NONE."""
-    return NONE if offset is None else check_offset(offset, X.shape[0], 1)[:, 0].copy()
+    """(N,) float64, or EMPTY."""
+    return EMPTY if offset is None else check_offset(offset, X.shape[0], 1)[:, 0].copy()
 
 
 def store(model: PairwiseRanker, solution: Solution) -> None:

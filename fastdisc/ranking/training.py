@@ -23,7 +23,7 @@ from .._objectives.pair_epochs import PairEpochs
 from .._objectives.pair_sums import PairSums
 from .._objectives.penalized import Penalized
 from .._objectives.query_sums import QuerySums
-from .._objectives.score_sums import NONE
+from .._objectives.score_sums import EMPTY
 from .._solvers import lbfgs, online_ranking, smoothed
 from .._solvers.registry import SOLVERS, choose_solver
 from .._solvers.result import History, Result, Trace
@@ -75,13 +75,13 @@ def make_query_data(
     y: Array,
     s: Array,
     settings: Settings,
-    offset: Array = NONE,
+    offset: Array = EMPTY,
     *,
     may_be_empty: bool = False,
 ) -> QuerySums:
     """The loss over the ordered pairs within queries; ValueError if there are none, unless they may
     be missing."""
-    gain = check_gains(y, settings.gains) if settings.loss == "ndcg" else NONE
+    gain = check_gains(y, settings.gains) if settings.loss == "ndcg" else EMPTY
     options: dict[str, Any] = {"backend": settings.backend, "n_threads": settings.n_threads}
     data = QuerySums(X, group, y, s, settings.rule, offset=offset, **options)
     if data.total_weight == 0 and not may_be_empty:
@@ -96,7 +96,7 @@ def make_query_data(
 
 
 def make_pair_data(
-    X: Rows, pairs: Array, s: Array, settings: Settings, offset: Array = NONE
+    X: Rows, pairs: Array, s: Array, settings: Settings, offset: Array = EMPTY
 ) -> PairSums:
     """The loss over given pairs of rows."""
     options: dict[str, Any] = {"backend": settings.backend, "n_threads": settings.n_threads}

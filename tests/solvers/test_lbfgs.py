@@ -105,32 +105,32 @@ def start_descent(W, base=lambda g: g.copy(), **options):
 
 def test_descent_asks_for_the_start_first():
     one = start_descent([[3.0, 4.0]])
-    np.testing.assert_array_equal(one.ask, [[3, 4]])
-    one.receive(bowl(one.ask))
+    np.testing.assert_array_equal(one.trial_point, [[3, 4]])
+    one.receive(bowl(one.trial_point))
     assert one.steps == 0 and one.norm == 5
-    np.testing.assert_array_equal(one.ask, [[0, 0]])
+    np.testing.assert_array_equal(one.trial_point, [[0, 0]])
 
 
 def test_descent_shortens_steps_that_overshoot():
     one = start_descent([[1.0, 0.0]], lambda g: 10 * g)
-    one.receive(bowl(one.ask))
-    one.receive(bowl(one.ask))
+    one.receive(bowl(one.trial_point))
+    one.receive(bowl(one.trial_point))
     assert one.shortened and one.steps == 0
     assert 0.1 <= one.t <= 0.5
-    one.receive(bowl(one.ask))
+    one.receive(bowl(one.trial_point))
     assert one.steps == 1 and np.abs(one.W).max() < 1
 
 
 def test_first_shortening_replaces_the_interpolated_step():
     one = start_descent([[1.0, 0.0]], lambda g: 10 * g, first_shortening=0.25)
-    one.receive(bowl(one.ask))
-    one.receive(bowl(one.ask))
+    one.receive(bowl(one.trial_point))
+    one.receive(bowl(one.trial_point))
     assert one.t == 0.25
 
 
 def test_descent_without_progress_is_stuck():
     one = start_descent([[1.0, 0.0]])
-    one.receive(bowl(one.ask))
+    one.receive(bowl(one.trial_point))
     for _ in range(100):
         if one.stuck:
             break
@@ -144,12 +144,12 @@ def test_descent_without_progress_is_stuck():
 def test_descent_evaluates_again_with_higher_precision():
     seen = []
     one = start_descent([[1.0, 0.0]], record=lambda found, W: seen.append(found.value))
-    one.receive(bowl(one.ask))
-    one.receive(bowl(one.ask))
+    one.receive(bowl(one.trial_point))
+    one.receive(bowl(one.trial_point))
     W = one.W.copy()
     one.reevaluate()
-    np.testing.assert_array_equal(one.ask, W)
-    one.receive(bowl(one.ask)._replace(value=0.125))
+    np.testing.assert_array_equal(one.trial_point, W)
+    one.receive(bowl(one.trial_point)._replace(value=0.125))
     assert one.evaluation.value == 0.125 and len(seen) == 2  # the trace has each step once
 
 

@@ -48,7 +48,7 @@ static inline void multiply_rows(const CSRRows &X, isize lo, isize hi, const T *
         const isize t = starts[i], n = starts[i + 1] - t, left = end - t;
         T *z = Z + i * K;
         if (K == 1) {
-            T a = 0, b = 0;  // two independent sums: one would wait for itself at each step
+            T a = 0, b = 0;  // two sums: one would be limited by the latency of additions
             isize u = t;
             for (; u + 2 <= t + n; u += 2) {
                 a += (T)values[u] * B[columns[u]];

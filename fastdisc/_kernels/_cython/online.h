@@ -123,7 +123,7 @@ struct Schedule {
     double a[BLOCK_ROWS];              // the step times the derivative
 };
 
-// Dense rows, ld numbers apart, and their classes. `prefetch` bytes per row are asked for from
+// Dense rows, ld numbers apart, and their classes. `prefetch` bytes per row are prefetched from
 // `next` on.
 struct RowBlock {
     const double *x;

@@ -55,7 +55,7 @@ cdef struct Epoch:
     double total             # loss
     double product           # of sigmoids, whose logarithm is still to be subtracted from the loss
     Py_ssize_t updates
-    bint frequent_updates    # lately
+    bint frequent_updates    # in the last CHECKED_ROWS rows
 
 
 cdef inline bint single_dense(const Plan* plan) noexcept nogil:
