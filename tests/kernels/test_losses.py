@@ -26,6 +26,8 @@ from fastdisc._kernels import (
     enums,
     query_grid,
 )
+from fastdisc._kernels.basis_program import TABLE_COLUMNS
+from fastdisc._kernels.contract import MAX_SLOPE, MIN_SCALE
 
 GRID, UNKNOWN = Grid(16, 48), 77
 EXTENSIBLE = ["numpy", "numba"]
@@ -47,6 +49,11 @@ def test_cython_has_the_same_codes():
         assert codes == {member.name: int(member) for member in getattr(enums, name)}
     kinds = {kind.__name__ for kind in vars(enums).values() if isinstance(kind, type)}
     assert set(cython.ENUMS) <= kinds - {IntEnum.__name__}
+
+
+def test_compiled_constants_are_those_of_python():
+    expected = {"MAX_SLOPE": MAX_SLOPE, "MIN_SCALE": MIN_SCALE, "TABLE_COLUMNS": TABLE_COLUMNS}
+    assert expected == _kernels.load("cython").CONSTANTS
 
 
 def make_calls(rng):

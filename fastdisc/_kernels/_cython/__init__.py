@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # all levels are builds of one source, and have the same stub
 else:
     _module = importlib.import_module(f"{__name__}.{SIMD}")
 
+CONSTANTS = _module.CONSTANTS
 ENUMS = _module.ENUMS  # the values of all codes, as compiled
 openmp_threads = _module.openmp_threads
 

@@ -50,3 +50,6 @@ include "query_sweep.pxi"
 include "query_hessian.pxi"
 include "pair_loss.pxi"
 include "metrics.pxi"
+
+# What contract.py and basis_program.py also say: a test compares them.
+CONSTANTS = {"MAX_SLOPE": MAX_SLOPE, "MIN_SCALE": MIN_SCALE, "TABLE_COLUMNS": TABLE_COLUMNS}

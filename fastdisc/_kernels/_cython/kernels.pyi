@@ -2,6 +2,7 @@
 
 from ..contract import Kernels
 
+CONSTANTS: dict[str, float]
 ENUMS: dict[str, dict[str, int]]
 
 def openmp_threads() -> int: ...

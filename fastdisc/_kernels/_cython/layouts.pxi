@@ -200,8 +200,13 @@ cdef object unpack_weights(const Plan* plan, object weights):
 # --- blocks of rows -------------------------------------------------------------------------------
 
 cdef Py_ssize_t fetch_size(const Plan* plan) noexcept nogil:
-    """Numbers of the buffer of `fetch`."""
-    return plan.K if plan.in_place else plan.block * plan.ldw
+    """Numbers of the buffer of `fetch`, for blocks of the plan's size."""
+    return fetch_rows_size(plan, plan.block)
+
+
+cdef Py_ssize_t fetch_rows_size(const Plan* plan, Py_ssize_t m) noexcept nogil:
+    """The same for m rows."""
+    return plan.K if plan.in_place else m * plan.ldw
 
 
 cdef inline void load_rows(const Rows* rows, Py_ssize_t lo, Py_ssize_t m, real* out,

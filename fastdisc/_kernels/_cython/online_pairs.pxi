@@ -98,12 +98,13 @@ def online_pairs(X, pairs, s, w, double eta, rule):
     buffers = aligned_zeros(1, online_pairs_workspace_size(&job.plan) // 8)[0]
     cdef Arena arena = open_arena(<char*>cnp.PyArray_DATA(buffers))
     cdef OnlinePairsWorkspace work = make_online_pairs_workspace(&arena, &job.plan)
-    cdef Py_ssize_t d = len(w), updates
-    buffers[:d] = w   # the weights come first
+    cdef double[::1] w_ = w
+    cdef Py_ssize_t weight_bytes = len(w) * sizeof(double), updates
+    memcpy(work.w, &w_[0], weight_bytes)
     with nogil:
         if job.plan.in_place:
             updates = learn_sparse_pairs(&job, work.w)
         else:
             updates = learn_dense_pairs(&job, &work)
-    w[:] = buffers[:d]
+    memcpy(&w_[0], work.w, weight_bytes)
     return updates

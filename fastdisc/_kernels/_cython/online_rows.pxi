@@ -52,7 +52,7 @@ cdef OnlineWorkspace make_online_workspace(Arena* arena, const Plan* plan) noexc
     work.Z = take_doubles(arena, plan.K * GROUP_ROWS)
     work.z = take_doubles(arena, plan.K)
     work.x = take_doubles(
-        arena, (block_rows(plan) if plan.K == 1 else GROUP_ROWS) * plan.ldw)
+        arena, fetch_rows_size(plan, block_rows(plan) if plan.K == 1 else GROUP_ROWS))
     return work
 
 

@@ -9,6 +9,7 @@
 cdef extern from "online.h" namespace "online" nogil:
     enum:
         BLOCK_ROWS
+    double MAX_SLOPE
     cdef struct MarginValues "online::MarginValues":
         double value, sigmoid
     cdef struct Schedule "online::Schedule":   # arrays there, which can be used like pointers
