@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._data.csr import CSRRows
+from .._data import csr
 from .._data.dense import DenseRows
 from .._data.mapped import FeatureBasis
 from .._data.rows import Rows
@@ -65,7 +65,7 @@ def forbid_supervised_basis(basis: Any) -> None:
         )
 
 
-def _input_rows(estimator: Any, X: Any, *, reset: bool) -> DenseRows | CSRRows:
+def _input_rows(estimator: Any, X: Any, *, reset: bool) -> DenseRows | csr.CSRRows:
     """X without the basis; copied only where its type or format requires it."""
     if _is_readable(X) and (reset or _has_known_columns(X, estimator)):
         if reset:
@@ -106,7 +106,7 @@ def _has_known_columns(X: Array, estimator: Any) -> bool:
     return X.shape[1] == known and not hasattr(estimator, "feature_names_in_")
 
 
-def _csr_rows(X: Any) -> CSRRows:
+def _csr_rows(X: Any) -> csr.CSRRows:
     _check_csr_structure(X)
     stored = slice(X.indptr[-1])  # the arrays may be longer
     data = X.data[stored]
@@ -115,7 +115,7 @@ def _csr_rows(X: Any) -> CSRRows:
     index_dtype = np.int64 if is_wide else np.int32
     indices = np.ascontiguousarray(X.indices[stored], dtype=index_dtype)
     indptr = np.ascontiguousarray(X.indptr, dtype=index_dtype)
-    return CSRRows(np.ascontiguousarray(data), indices, indptr, X.shape[1])
+    return csr.CSRRows(np.ascontiguousarray(data), indices, indptr, X.shape[1])
 
 
 def _check_csr_structure(X: Any) -> None:
