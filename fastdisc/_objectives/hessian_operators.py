@@ -1,7 +1,7 @@
 """Hessians at fixed weights, for many products: plain, by columns, and on a float32 copy.
 
 Conjugate gradients need few digits of a Hessian that stays the same for tens of products, so the
-probabilities are kept and products are taken in float32 where that is faster. Gradients, and with
+probabilities are stored and products are taken in float32 where that is faster. Gradients, and with
 them the certificate, stay in float64.
 """
 

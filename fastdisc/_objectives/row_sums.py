@@ -81,7 +81,8 @@ class ProductTask(NamedTuple):
 
 class LastEvaluation:
     """A cache of one evaluation. Where one solution of a path ends the next begins, and only the
-    penalty differs. It never changes a result."""
+    penalty differs. A pass for the Hessian also serves the gradient there. Its products are in
+    float64, so that sums of other features may differ from the gradient's own by rounding."""
 
     def __init__(self) -> None:
         self.W: Array | None = None

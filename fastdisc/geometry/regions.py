@@ -160,13 +160,13 @@ def _clip(vertices: Array, plane: Array) -> Array:
     if (g <= 0).all():
         return vertices[:0]
     edges = zip(vertices, np.roll(vertices, -1, axis=0), g, np.roll(g, -1), strict=True)
-    kept = []
+    clipped = []
     for here, there, g_here, g_there in edges:
         if g_here >= 0:
-            kept.append(here)
+            clipped.append(here)
         if (g_here < 0 < g_there) or (g_there < 0 < g_here):
-            kept.append(here + g_here / (g_here - g_there) * (there - here))
-    return np.array(kept)
+            clipped.append(here + g_here / (g_here - g_there) * (there - here))
+    return np.array(clipped)
 
 
 def _area(vertices: Array) -> float:

@@ -7,7 +7,7 @@ def coordinate_descent(H, q, l1, w, double tol, int max_iter):
     cdef int passes = 0
     cdef bint full = True
     cdef double old, z, new, largest
-    cdef double[::1] slope = np.asarray(H) @ w - q   # H w - q, kept up to date
+    cdef double[::1] slope = np.asarray(H) @ w - q   # H w - q, updated with each weight
     with nogil:
         while passes < max_iter:
             passes += 1

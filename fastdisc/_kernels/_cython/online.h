@@ -1,5 +1,5 @@
 // Online rules: losses of margins, and rows of a single score one after the other. Each row depends
-// on the one before, so the chain of dependent operations is kept short, and no branch depends on a
+// on the one before, so the chain of dependent operations is short, and no branch depends on a
 // row's score: it could not be predicted.
 #pragma once
 #include <cstdint>

@@ -24,7 +24,7 @@ struct QueryRows {
 };
 
 // Sums over pairs, a lane each. Of pairs of weight 1 the loss is the sum of `loss` and of
-// log(1 + product). The product is that of many 1 + u, kept less 1 so that small u are not lost.
+// log(1 + product), where 1 + product is that of many 1 + u: so small u keep their digits.
 struct Lanes {
     alignas(64) double product[8], loss[8], active[8];
 };
